@@ -1,0 +1,117 @@
+"""The engine protocol: what maintenance algorithms ask of an engine, in relation-level words.
+
+An update is `begin`, any number of steps, then `commit` or `rollback`. A step works on whole sets; none takes or returns
+single facts. Rules come in strata (`Plan`); facts come as columns of ids by relation, triples
+as three columns under `TRIPLE`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+import numpy as np
+
+from evergraph.plan.model import Key
+from evergraph.plan.shapes import PARAMETER
+from evergraph.rules.model import BUILTIN_RELATIONS, TRIPLE
+from evergraph.terms import Ids
+
+Facts = Mapping[str, Sequence[Ids]]
+"""Columns of ids by relation name."""
+Counts = dict[str, int]
+"""Numbers of facts by relation name."""
+
+
+class Which(StrEnum):
+    ALL = "all"
+    EXPLICIT = "explicit"
+    DERIVED = "derived"
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """What one closing step did."""
+
+    rounds: int
+    derivations: int
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Facts that came, or that went: how many became or ceased to be explicit, how many merely derived; rows on demand."""
+
+    explicit: Counts = field(default_factory=dict)
+    derived: Counts = field(default_factory=dict)
+    rows: Callable[[], Facts] = dict
+
+    @property
+    def total(self) -> int:
+        return sum(self.explicit.values()) + sum(self.derived.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The net effect of an update."""
+
+    inserted: Difference = field(default_factory=Difference)
+    deleted: Difference = field(default_factory=Difference)
+
+
+class Engine(Protocol):
+    name: str
+
+    def begin(self) -> None:
+        """Start an update; everything until `commit` can be taken back."""
+
+    def insert(self, facts: Facts) -> bool:
+        """Make facts explicit; those not yet in the materialisation arrive. Returns whether they outnumber what is there."""
+
+    def close(self, stratum: int, full: bool) -> Closed:
+        """Draw the consequences of one stratum, of all facts or of those that arrived."""
+
+    def arrived(self) -> frozenset[str | int]:
+        """The keys of relations that have gained facts in this update."""
+
+    def forget_derived(self) -> None:
+        """Drop every derived fact."""
+
+    def commit(self) -> Change: ...
+
+    def rollback(self) -> None: ...
+
+    def counts(self, which: Which) -> Counts: ...
+
+    def rows(self, relation: str, which: Which) -> Sequence[Ids] | None:
+        """All rows of a relation, as columns; None if no fact or rule ever mentioned it."""
+
+    def contains(self, relation: str, row: Sequence[int]) -> bool: ...
+
+
+def hidden(key: Key) -> bool:
+    """Whether a relation is the engine's own business."""
+    return isinstance(key, str) and (key.startswith(PARAMETER) or key in BUILTIN_RELATIONS)
+
+
+def by_name(counts: Mapping[Key, int]) -> Counts:
+    """Counts by key as counts by name, without hidden relations and zeros."""
+    out: Counts = {}
+    for key, count in counts.items():
+        if count and not hidden(key):
+            name = TRIPLE if isinstance(key, int) else key
+            out[name] = out.get(name, 0) + count
+    return out
+
+
+def together(parts: Iterable[tuple[Key, Sequence[Ids]]]) -> dict[str, Sequence[Ids]]:
+    """Columns by key as columns by name, the split triples in one again."""
+    found: dict[str, list[Sequence[Ids]]] = {}
+    for key, columns in parts:
+        if isinstance(key, int):
+            predicate = np.full(len(columns[0]), key, np.uint64)
+            found.setdefault(TRIPLE, []).append([columns[0], predicate, columns[1]])
+        else:
+            found.setdefault(key, []).append(columns)
+    return {name: [np.concatenate(c) for c in zip(*many, strict=True)] for name, many in found.items()}

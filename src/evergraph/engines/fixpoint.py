@@ -1,0 +1,205 @@
+"""Semi-naive evaluation of a schedule over one shard's relations (Urbani et al. 2013, §4).
+
+    Δ₀ = new facts;    Δᵢ₊₁ = ⋃ rules(…, new, Δᵢ, old, …) − all,    all ← all ∪ Δᵢ₊₁
+
+In words: an instance of a rule is looked at once, in the round in which the last of its body facts arrived: the atom that
+reads the delta has newer facts allowed before it and older ones after it. Components are visited in their order, each with
+what arrived since the last visit; those that none of it concerns are not visited. A first materialisation evaluates each
+rule in full once per component instead of once per atom.
+
+Invariant: before and after a component, `relations` is closed under the rules of all components before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from evergraph.engines.arrays import U64, Words
+from evergraph.engines.kernel import Kernel, Relations
+from evergraph.engines.relation import Relation, Run
+from evergraph.plan.model import Key
+from evergraph.plan.schedule import Component, Task
+
+Deltas = dict[Key, Run]
+
+
+class Sieve(Protocol):
+    """What becomes of derived rows before they join the shard's relations: all stay, or some go elsewhere."""
+
+    def __call__(self, key: Key, arity: int, words: Words) -> Words: ...
+
+
+class Fixpoint:
+    """The relations of one shard, and the loop that closes them."""
+
+    def __init__(self, kernel: Kernel, relations: dict[Key, Relation], sieve: Sieve | None = None) -> None:
+        self.kernel, self.arrays = kernel, kernel.arrays
+        self.relations = relations
+        self.sieve = sieve
+        self.before: dict[Key, Relation] = {}
+        """Relations as they were when this closure began, for those that have changed."""
+        self.arrived: Deltas = {}
+        """All that came in since, given and derived."""
+        self.rounds = 0
+
+    def insert(self, deltas: Mapping[Key, Run]) -> Deltas:
+        """Take in facts that are not there yet; returns what was new."""
+        out: Deltas = {}
+        for key, run in deltas.items():
+            new = self._add(key, run.arity, run.words, None)
+            if new is not None:
+                out[key] = new
+        return out
+
+    def close(self, components: Iterable[Component], full: bool) -> None:
+        """Draw every consequence: of all facts (`full`), or of those that arrived."""
+        for component in components:
+            if full:
+                fed = self._evaluate_fully(component)
+            elif self._concerned(component):
+                fed = self._round(component, self.arrived, self.before, {}, first=True)
+            else:
+                continue
+            while fed:
+                fed = self._round(component, *fed, first=False)
+
+    def _concerned(self, component: Component) -> bool:
+        for task in component.tasks:
+            for atom in task.rule.body:
+                if atom.relation in self.arrived or (atom.open and any(isinstance(k, int) for k in self.arrived)):
+                    return True
+        return False
+
+    def _evaluate_fully(self, component: Component) -> _Fed | None:
+        """Rules that only read what is settled, then the others, over everything there is."""
+        self.rounds += 1
+        outer = [task for task in component.tasks if not task.inner]
+        inner = [task for task in component.tasks if task.inner]
+        for tasks in (outer, inner):
+            found = _Found()
+            for number, task in enumerate(tasks):
+                found.task = number
+                self._run(task, [self.relations] * len(task.rule.body), found)
+            fed = self._absorb(tasks, found)
+        return fed if inner else None
+
+    def _round(
+        self,
+        component: Component,
+        deltas: Deltas,
+        older: dict[Key, Relation],
+        skipped: Mapping[int, Deltas],
+        first: bool,
+    ) -> _Fed | None:
+        """One round: each rule, once for each body atom that has a delta."""
+        self.rounds += 1
+        found = _Found()
+        runs = {key: Relation(run) for key, run in deltas.items()}
+        old = _Older(self.relations, older)
+        tasks = component.tasks
+        for number, task in enumerate(tasks):
+            found.task = number
+            mine: Relations = runs
+            if number in skipped:
+                mine = {key: Relation(run) for key, run in skipped[number].items()}
+            body = task.rule.body
+            for i in range(len(body)) if first else task.inner:
+                if body[i].relation in mine or (body[i].open and mine):
+                    sources: list[Relations] = [self.relations] * i + [mine] + [old] * (len(body) - i - 1)
+                    self._run(task, sources, found)
+        return self._absorb(tasks, found)
+
+    def _run(self, task: Task, sources: list[Relations], found: _Found) -> None:
+        heads = None
+        if task.heads is not None:
+            heads = self.arrays.xp.asarray(sorted(task.heads), dtype=U64)
+        self.kernel.run(task.rule, sources, self.relations, found.emit, heads)
+
+    def _absorb(self, tasks: tuple[Task, ...] | list[Task], found: _Found) -> _Fed | None:
+        """Add what is new; returns the deltas of the next round, with shorter ones for rules that absorb their own."""
+        older: dict[Key, Relation] = {}
+        deltas: Deltas = {}
+        for key, parts in found.rows.items():
+            words = self.arrays.unique([w for _, w in parts])
+            arity = found.arity(key, tasks)
+            older[key] = self.relations[key] if key in self.relations else self._empty(arity)
+            new = self._add(key, arity, words, self.sieve)
+            if new is not None:
+                deltas[key] = new
+        if not deltas or not any(task.inner for task in tasks):
+            return None
+        skipped = {}
+        for number, task in enumerate(tasks):
+            if task.absorbing:
+                skipped[number] = self._from_others(number, found, deltas)
+        return deltas, {k: v for k, v in older.items() if k in deltas}, skipped
+
+    def _from_others(self, number: int, found: _Found, deltas: Deltas) -> Deltas:
+        """The part of the deltas that some other rule derived too."""
+        out = {}
+        for key, run in deltas.items():
+            parts = [words for task, words in found.rows[key] if task != number]
+            if parts:
+                words = self.arrays.unique(parts)
+                mask = run.contains(words)
+                if bool(mask.any()):
+                    out[key] = Run(self.arrays, run.arity, tuple(w[mask] for w in words))
+        return out
+
+    def _add(self, key: Key, arity: int, words: Words, sieve: Sieve | None) -> Run | None:
+        """Add the rows that are new and stay here; None if there are none."""
+        relation = self.relations.get(key)
+        if relation is not None:
+            words = relation.new(words)
+        if sieve is not None and len(words[0]):
+            words = sieve(key, arity, words)
+        if not len(words[0]):
+            return None
+        run = Run(self.arrays, arity, words)
+        self.before.setdefault(key, relation if relation is not None else self._empty(arity))
+        self.relations[key] = relation.add(run) if relation is not None else Relation(run)
+        earlier = self.arrived.get(key)
+        self.arrived[key] = run if earlier is None else earlier.merge(run)
+        return run
+
+    def _empty(self, arity: int) -> Relation:
+        return Relation(Run(self.arrays, arity, self.arrays.empty(arity)))
+
+
+_Fed = tuple[Deltas, dict[Key, Relation], Mapping[int, Deltas]]
+"""Deltas of a round, the relations without them, and shorter deltas for some tasks."""
+
+
+class _Found:
+    """What the rules of one round derived, by relation and by task."""
+
+    def __init__(self) -> None:
+        self.task = 0
+        self.rows: dict[Key, list[tuple[int, Words]]] = {}
+
+    def emit(self, key: Key, words: Words) -> None:
+        self.rows.setdefault(key, []).append((self.task, words))
+
+    def arity(self, key: Key, tasks: tuple[Task, ...] | list[Task]) -> int:
+        return len(tasks[self.rows[key][0][0]].rule.head.args)
+
+
+class _Older(Mapping[Key, Relation]):
+    """Relations as they were before a delta."""
+
+    def __init__(self, relations: dict[Key, Relation], older: dict[Key, Relation]) -> None:
+        self.relations, self.older = relations, older
+
+    def __getitem__(self, key: Key) -> Relation:
+        found = self.older.get(key)
+        return found if found is not None else self.relations[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.relations
+
+    def __iter__(self):  # type: ignore[no-untyped-def]
+        return iter(self.relations)
+
+    def __len__(self) -> int:
+        return len(self.relations)

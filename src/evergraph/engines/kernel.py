@@ -1,0 +1,363 @@
+"""The kernel: one rule body against relations, in array operations.
+
+    answers(head, a₁ … aₙ) = project(a₁ ⋈ … ⋈ aₙ − negated, filtered)
+
+In words: a table of bindings starts as one empty row and is extended atom by atom, the cheapest atom first, by searches in
+sorted arrays. A variable that nothing later asks for is never expanded. A variable predicate is taken value by value, so
+that each step reads one split relation. Cost: the rows of the intermediate tables, plus a search per row.
+
+    table ?x        atom p(?x, ?y)         table ?x ?y
+    1 2             (1,7) (1,8) (3,9)      1 7 · 1 8
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from evergraph.engines.arrays import U64, Array, Arrays, Column, Words
+from evergraph.engines.relation import Relation, Run
+from evergraph.plan.model import Key, PlanAtom, PlanFilter, PlanRule, Value, is_variable
+
+Relations = Mapping[Key, Relation]
+Emit = Callable[[Key, Words], None]
+"""Takes derived rows of one relation, with repetitions, in no order."""
+
+
+ONE_BY_ONE = 8
+"""Up to so many rows are taken one by one when a variable predicate is cut: slices cost less than searches."""
+
+
+class Values(Protocol):
+    """What filters ask of terms: a mask for two columns of ids."""
+
+    def compare(self, operator: str, left: Array, right: Array) -> Array: ...
+
+
+class Table:
+    """Bindings: a column per variable; a variable with one value everywhere is a scalar in `fixed`."""
+
+    __slots__ = ("columns", "count", "fixed")
+
+    def __init__(self, count: int, columns: dict[str, Array], fixed: dict[str, Any]) -> None:
+        self.count, self.columns, self.fixed = count, columns, fixed
+
+    def value(self, term: Value) -> Column | None:
+        """A scalar, an array, or None for a variable that is not bound."""
+        if not is_variable(term):
+            return U64(term)
+        found = self.columns.get(term)  # type: ignore[arg-type]
+        return found if found is not None else self.fixed.get(term)  # type: ignore[arg-type]
+
+    def binds(self, term: Value) -> bool:
+        return term in self.columns or term in self.fixed or not is_variable(term)
+
+    def take(self, index: Array) -> Table:
+        """Rows by index or by mask."""
+        columns = {v: c[index] for v, c in self.columns.items()}
+        chosen = next(iter(columns.values()), None)
+        if chosen is None:
+            return Table(int(index.sum()) if index.dtype == bool else len(index), {}, self.fixed)
+        return Table(len(chosen), columns, self.fixed)
+
+    def keep(self, needed: set[str]) -> Table:
+        return Table(
+            self.count,
+            {v: c for v, c in self.columns.items() if v in needed},
+            {v: c for v, c in self.fixed.items() if v in needed},
+        )
+
+
+class Kernel:
+    def __init__(self, arrays: Arrays, values: Values | None = None) -> None:
+        self.arrays, self.xp = arrays, arrays.xp
+        self.values = values
+        self.derivations = 0
+
+    def run(
+        self,
+        rule: PlanRule,
+        sources: Sequence[Relations],
+        below: Relations,
+        emit: Emit,
+        heads: Array | None = None,
+    ) -> None:
+        """Emit the head rows of every rule instance; atom i reads `sources[i]`, negated atoms read `below`.
+
+        `heads`, if given, limits a variable head predicate to these ids.
+        """
+        body = list(zip(rule.body, sources, strict=True))
+        if any(not atom.open and atom.relation not in source for atom, source in body):
+            return
+        _Evaluation(self, rule, below, emit, heads).start(body)
+
+
+Body = list[tuple[PlanAtom, Relations]]
+Check = PlanFilter | PlanAtom | None
+"""A filter, a negated atom, or None for the limit on head predicates."""
+
+
+class _Evaluation:
+    """One run of one rule: what stays the same while tables grow."""
+
+    def __init__(self, kernel: Kernel, rule: PlanRule, below: Relations, emit: Emit, heads: Array | None) -> None:
+        self.kernel, self.rule, self.below, self.emit, self.heads = kernel, rule, below, emit, heads
+        self.arrays, self.xp = kernel.arrays, kernel.xp
+
+    def start(self, body: Body) -> None:
+        checks: list[Check] = [*self.rule.filters, *self.rule.negated]
+        if self.heads is not None:
+            checks.append(None)
+        self._checked(Table(1, {}, {}), body, checks)
+
+    def _checked(self, table: Table, body: Body, checks: list[Check]) -> None:
+        """Apply every check whose variables are all bound, then go on with the rest."""
+        later = []
+        for check in checks:
+            if not all(map(table.binds, self._variables(check))):
+                later.append(check)
+            elif table.count:
+                table = table.take(self._mask(table, check))
+        if table.count:
+            self._extend(table, body, later)
+
+    def _extend(self, table: Table, body: Body, checks: list[Check]) -> None:
+        """Join the remaining atoms to the table, cheapest first, and emit what comes out."""
+        if not body:
+            self._emit(table)
+            return
+        cheapest = min(range(len(body)), key=lambda i: self._cost(table, *body[i]))
+        (atom, source), rest = body[cheapest], body[:cheapest] + body[cheapest + 1 :]
+        needed = self.rule.head.variables.union(*(a.variables for a, _ in rest), *map(self._variables, checks))
+        for key, part in self._by_predicate(table, atom, source):
+            joined = self._join(part, atom.args, source[key], needed)
+            if joined.count:
+                self._checked(joined.keep(needed), rest, checks)
+
+    def _by_predicate(self, table: Table, atom: PlanAtom, source: Relations) -> Iterable[tuple[Key, Table]]:
+        """The relations that the atom reads, each with the rows of the table that read it."""
+        if not atom.open:
+            yield atom.relation, table
+            return
+        variable = str(atom.relation)
+        bound = table.value(variable)
+        if bound is None:
+            for key in [k for k in source if isinstance(k, int)]:
+                yield key, Table(table.count, table.columns, {**table.fixed, variable: U64(key)})
+        elif getattr(bound, "ndim", 0):
+            yield from self._by_value(table, variable, bound, source)
+        elif int(bound) in source:
+            yield int(bound), table
+
+    def _by_value(self, table: Table, variable: str, column: Array, source: Relations) -> Iterable[tuple[int, Table]]:
+        """The table cut by the values of one column, for those values that name a relation of the source.
+
+        A part of one row becomes fixed bindings, so that what follows is a slice and not a search.
+        """
+        values = self.arrays.distinct(column)
+        if len(values) > 4 * len(source):
+            present = self.xp.asarray(sorted(k for k in source if isinstance(k, int)), dtype=U64)
+            values = values[self.arrays.contains((present,), (values,))]
+        for value in values.tolist():
+            if value not in source:
+                continue
+            part = table.take(column == U64(value))
+            columns = {v: c for v, c in part.columns.items() if v != variable}
+            fixed = {**part.fixed, variable: U64(value)}
+            if part.count == 1:
+                yield value, Table(1, {}, fixed | {v: c[0] for v, c in columns.items()})
+            elif part.count <= ONE_BY_ONE:
+                for i in range(part.count):
+                    yield value, Table(1, {}, fixed | {v: c[i] for v, c in columns.items()})
+            else:
+                yield value, Table(part.count, columns, fixed)
+
+    def _cost(self, table: Table, atom: PlanAtom, source: Relations) -> float:
+        """A guess at how many rows the atom adds: its size, a thousandth for each bound argument."""
+        bound = sum(table.binds(a) for a in atom.args)
+        if not atom.open:
+            size = len(source[atom.relation])
+        else:
+            size = sum(len(r) for k, r in source.items() if isinstance(k, int))
+            if table.binds(atom.relation):
+                size //= 10
+            else:
+                size *= 1000
+        return size / 1000.0**bound
+
+    # -- one atom ------------------------------------------------------------------------------------------------------
+
+    def _join(self, table: Table, args: tuple[Value, ...], relation: Relation, needed: set[str]) -> Table:
+        values = [table.value(a) for a in args]
+        bound = [i for i, v in enumerate(values) if v is not None]
+        free = [i for i, v in enumerate(values) if v is None]
+        if not free:
+            return self._semijoin(table, values, relation)
+        first = {args[i]: i for i in reversed(free)}
+        again = [i for i in free if first[args[i]] != i]
+        wanted = [i for v, i in first.items() if v in needed or again]
+        order = (*bound, *wanted, *(i for i in free if i not in wanted))
+        keys = [values[i] for i in bound]
+        parts = []
+        for run, minus in relation.parts():
+            if any(getattr(k, "ndim", 0) for k in keys):
+                parts.append(self._search(table, run, minus, order, keys, args, wanted, again))
+            else:
+                parts.append(self._slice(table, run, minus, order, keys, args, wanted, again))
+        return _stack(self.xp, parts)
+
+    def _semijoin(self, table: Table, values: list[Column], relation: Relation) -> Table:
+        """Every argument is bound: keep the rows that are in the relation."""
+        if all(not getattr(v, "ndim", 0) for v in values):
+            key = self.arrays.pack(values, 1)
+            return table if bool(relation.contains(key)[0]) else Table(0, {}, {})
+        return table.take(relation.contains(self.arrays.pack(values, table.count)))
+
+    def _slice(
+        self,
+        table: Table,
+        run: Run,
+        minus: Run | None,
+        order: tuple[int, ...],
+        keys: list[Column],
+        args: tuple[Value, ...],
+        wanted: list[int],
+        again: list[int],
+    ) -> Table:
+        """The bound arguments are the same in every row: one range of the relation, times the table."""
+        low, high = 0, len(run)
+        if not keys and minus is None and not again and len(wanted) == 1 and run.arity > 1:
+            return self._product(table, {str(args[wanted[0]]): run.distinct(wanted[0])})
+        order = order if keys else tuple(range(run.arity))
+        words = run.in_order(order)
+        if keys:
+            one = [self.xp.asarray([k], dtype=U64) for k in keys]
+            lows, highs = self.arrays.find_ranges(words, one, 1)
+            low, high = int(lows[0]), int(highs[0])
+        if low == high:
+            return Table(0, {}, {})
+        rows = tuple(w[low:high] for w in words)
+        if minus is not None:
+            keep = ~self.arrays.contains(minus.in_order(order), rows)
+            rows = tuple(w[keep] for w in rows)
+        columns = {i: self.arrays.column(rows, order.index(i)) for i in {*wanted, *again}}
+        if again:
+            keep = self._equal(args, columns, again, len(rows[0]))
+            columns = {i: c[keep] for i, c in columns.items()}
+        elif not wanted:
+            return table if len(rows[0]) else Table(0, {}, {})
+        elif len(wanted) < run.arity - len(keys):
+            columns = self._distinct(columns, wanted)
+        return self._product(table, {str(args[i]): columns[i] for i in wanted})
+
+    def _search(
+        self,
+        table: Table,
+        run: Run,
+        minus: Run | None,
+        order: tuple[int, ...],
+        keys: list[Column],
+        args: tuple[Value, ...],
+        wanted: list[int],
+        again: list[int],
+    ) -> Table:
+        """A range of the relation for each row of the table."""
+        words = run.in_order(order)
+        full = [k if getattr(k, "ndim", 0) else self.xp.full(table.count, k, U64) for k in keys]
+        low, high = self.arrays.find_ranges(words, full, table.count)
+        if not wanted and minus is None and not again:
+            return table.take(high > low)
+        number, index = self.arrays.expand(low, high)
+        rows = tuple(w[index] for w in words)
+        if minus is not None:
+            keep = ~self.arrays.contains(minus.in_order(order), rows)
+            number, rows = number[keep], tuple(w[keep] for w in rows)
+        columns = {i: self.arrays.column(rows, order.index(i)) for i in {*wanted, *again}}
+        if again:
+            keep = self._equal(args, columns, again, len(number))
+            number, columns = number[keep], {i: c[keep] for i, c in columns.items()}
+        if not wanted:
+            number = self.arrays.distinct_sorted(number)
+        out = table.take(number)
+        out.columns.update({str(args[i]): columns[i] for i in wanted})
+        return out
+
+    def _equal(self, args: tuple[Value, ...], columns: dict[int, Array], again: list[int], count: int) -> Array:
+        """A mask for atoms that name a variable twice."""
+        keep = self.xp.ones(count, bool)
+        for i in again:
+            keep &= columns[i] == columns[args.index(args[i])]
+        return keep
+
+    def _distinct(self, columns: dict[int, Array], wanted: list[int]) -> dict[int, Array]:
+        count = len(columns[wanted[0]])
+        words = self.arrays.unique([self.arrays.pack([columns[i] for i in wanted], count)])
+        return {i: self.arrays.column(words, n) for n, i in enumerate(wanted)}
+
+    def _product(self, table: Table, columns: dict[str, Array]) -> Table:
+        size = len(next(iter(columns.values()))) if columns else 1
+        if table.count == 1:
+            fixed = {**table.fixed, **{v: c[0] for v, c in table.columns.items()}}
+            return Table(size, columns, fixed)
+        number = self.xp.arange(table.count * size)
+        out = table.take(number // size)
+        out.columns.update({v: c[number % size] for v, c in columns.items()})
+        return out
+
+    # -- checks and head ----------------------------------------------------------------------------------------------
+
+    def _variables(self, check: Check) -> set[str]:
+        return {str(self.rule.head.relation)} if check is None else check.variables
+
+    def _mask(self, table: Table, check: Check) -> Array:
+        """The rows of the table that pass a check."""
+        if check is None:
+            return self.arrays.contains((self.heads,), (self._column(table, self.rule.head.relation),))
+        if isinstance(check, PlanFilter):
+            assert self.kernel.values is not None
+            left, right = self._column(table, check.left), self._column(table, check.right)
+            return self.kernel.values.compare(check.operator, left, right)
+        keys = self.arrays.pack([table.value(a) for a in check.args], table.count)
+        keep = self.xp.ones(table.count, bool)
+        if not check.open:
+            relation = self.below.get(check.relation)
+            return keep if relation is None else ~relation.contains(keys)
+        predicates = self._column(table, check.relation)
+        for value in self.arrays.distinct(predicates).tolist():
+            if value in self.below:
+                keep &= ~((predicates == U64(value)) & self.below[value].contains(keys))
+        return keep
+
+    def _column(self, table: Table, term: Value) -> Array:
+        value = table.value(term)
+        return value if getattr(value, "ndim", 0) else self.xp.full(table.count, value, U64)
+
+    def _emit(self, table: Table) -> None:
+        head = self.rule.head
+        self.kernel.derivations += table.count
+        words = self.arrays.pack([table.value(a) for a in head.args], table.count)
+        key: Any = head.relation
+        if head.open:
+            key = table.value(head.relation)
+            if getattr(key, "ndim", 0):
+                for value in self.arrays.distinct(key).tolist():
+                    mask = key == U64(value)
+                    self.emit(value, tuple(w[mask] for w in words))
+                return
+            key = int(key)
+        self.emit(key, words)
+
+
+def _stack(xp: Any, parts: list[Table]) -> Table:
+    parts = [p for p in parts if p.count]
+    if not parts:
+        return Table(0, {}, {})
+    if len(parts) == 1:
+        return parts[0]
+    columns = {}
+    for name in {n for p in parts for n in p.columns}:
+        columns[name] = xp.concatenate(
+            [p.columns[name] if name in p.columns else xp.full(p.count, p.fixed[name], U64) for p in parts]
+        )
+    fixed = {n: v for n, v in parts[0].fixed.items() if n not in columns}
+    return Table(sum(p.count for p in parts), columns, fixed)

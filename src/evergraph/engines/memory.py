@@ -1,0 +1,123 @@
+"""The memory engine: one shard, in process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from evergraph.engines.arrays import U64
+from evergraph.engines.base import Change, Closed, Counts, Difference, Facts, Which, by_name, hidden, together
+from evergraph.engines.relation import Relation, Run
+from evergraph.engines.shard import Shard
+from evergraph.plan.compile import Plan
+from evergraph.plan.model import Key
+from evergraph.rules.model import TRIPLE
+from evergraph.terms import Ids
+
+
+class MemoryEngine:
+    """Relations as NumPy arrays. A snapshot is two dictionaries of references, so taking a step back costs nothing."""
+
+    name = "memory"
+
+    def __init__(self, plan: Plan, xp: Any = np) -> None:
+        self.shard = Shard(plan, xp)
+        self._saved: tuple[dict[Key, Relation], dict[Key, Relation]] = ({}, {})
+        self._recomputed = False
+        parameters = {
+            name: [np.array(column, np.uint64) for column in zip(*rows, strict=True)] for name, rows in plan.parameters.items()
+        }
+        self.shard.insert(self.shard.runs(parameters))
+
+    # -- updates -----------------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        self._saved = (dict(self.shard.relations), dict(self.shard.explicit))
+        self._recomputed = False
+        self.shard.begin()
+
+    def insert(self, facts: Facts) -> bool:
+        there = sum(map(len, self.shard.relations.values()))
+        self.shard.insert(self.shard.runs(facts))
+        return sum(map(len, self.shard.fixpoint.arrived.values())) > there
+
+    def close(self, stratum: int, full: bool) -> Closed:
+        return self.shard.close(stratum, full)
+
+    def arrived(self) -> frozenset[Key]:
+        return frozenset(self.shard.fixpoint.arrived)
+
+    def forget_derived(self) -> None:
+        self._recomputed = True
+        self.shard.forget_derived()
+
+    def commit(self) -> Change:
+        """The net change against the state at `begin`. Cost: what arrived; after a recomputation, what it made anew."""
+        before, explicit = self._saved
+        shard = self.shard
+        came: dict[Key, Run] = {}
+        went: dict[Key, Run] = {}
+        for key in before.keys() | shard.relations.keys():
+            old, new = before.get(key), shard.relations.get(key)
+            if old is new or hidden(key):
+                continue
+            if not self._recomputed:
+                came[key] = shard.fixpoint.arrived[key]
+            else:
+                came[key] = self._less(new, old)
+                went[key] = self._less(old, new)
+        added = {k: len(r) - len(explicit.get(k, ())) for k, r in shard.explicit.items() if not hidden(k)}
+        inserted = Difference(by_name(added), by_name(self._not_explicit(came, shard.explicit)), lambda: self._columns(came))
+        deleted = Difference({}, by_name(self._not_explicit(went, explicit)), lambda: self._columns(went))
+        return Change(inserted, deleted)
+
+    def rollback(self) -> None:
+        self.shard.relations, self.shard.explicit = self._saved
+        self.shard.begin()
+
+    def _less(self, a: Relation | None, b: Relation | None) -> Run:
+        """The rows of one relation that are not in another."""
+        some = a if a is not None else b
+        assert some is not None
+        words = a.rows() if a is not None else self.shard.arrays.empty(some.arity)
+        return Run(self.shard.arrays, some.arity, b.new(words) if b is not None else words)
+
+    def _not_explicit(self, runs: dict[Key, Run], explicit: dict[Key, Relation]) -> dict[Key, int]:
+        return {
+            key: len(run) - (int(explicit[key].contains(run.words).sum()) if key in explicit else 0)
+            for key, run in runs.items()
+        }
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    def counts(self, which: Which) -> Counts:
+        total = {k: len(r) for k, r in self.shard.relations.items() if not hidden(k)}
+        explicit = {k: len(r) for k, r in self.shard.explicit.items() if not hidden(k)}
+        if which == Which.EXPLICIT:
+            return by_name(explicit)
+        if which == Which.DERIVED:
+            return by_name({k: n - explicit.get(k, 0) for k, n in total.items()})
+        return by_name(total)
+
+    def rows(self, relation: str, which: Which) -> Sequence[Ids] | None:
+        source = self.shard.explicit if which == Which.EXPLICIT else self.shard.relations
+        runs: dict[Key, Run] = {}
+        for key, rel in source.items():
+            if relation == (TRIPLE if isinstance(key, int) else key):
+                less = self.shard.explicit.get(key) if which == Which.DERIVED else None
+                runs[key] = self._less(rel, less)
+        return self._columns(runs).get(relation)
+
+    def contains(self, relation: str, row: Sequence[int]) -> bool:
+        key: Key = relation
+        if relation == TRIPLE:
+            subject, key, value = row
+            row = (subject, value)
+        found = self.shard.relations.get(key)
+        return found is not None and bool(found.contains(self.shard.arrays.pack([U64(v) for v in row], 1))[0])
+
+    def _columns(self, runs: dict[Key, Run]) -> Facts:
+        """Runs as columns by relation name, the split triples together again."""
+        return together((key, [np.asarray(run.column(i)) for i in range(run.arity)]) for key, run in runs.items())

@@ -1,0 +1,136 @@
+"""The reference engine: Python sets, naive evaluation. It says what is correct; it is never made faster.
+
+    facts ← facts ∪ {head of every rule instance over facts}, until nothing is new, stratum by stratum
+
+It takes the rules as they were written, so that it shares nothing with the plans and the kernel it is compared with.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from evergraph.engines.base import Change, Closed, Counts, Difference, Facts, Which
+from evergraph.plan.compile import Plan
+from evergraph.plan.model import PlanAtom, PlanRule, is_variable
+from evergraph.rules.model import BUILTIN_RELATIONS, TRIPLE
+from evergraph.terms import Ids
+
+Fact = tuple[str | int, ...]
+"""Relation name, then ids; a triple is (TRIPLE, subject, predicate, object)."""
+
+
+class ReferenceEngine:
+    name = "reference"
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.explicit: set[Fact] = set()
+        self.facts: set[Fact] = set()
+        self._saved: tuple[set[Fact], set[Fact]] = (set(), set())
+
+    def begin(self) -> None:
+        self._saved = (set(self.explicit), set(self.facts))
+
+    def insert(self, facts: Facts) -> bool:
+        for name, columns in facts.items():
+            rows = zip(*(c.tolist() for c in columns), strict=True) if columns else [()]
+            self.explicit |= {(name, *row) for row in rows}
+        self.facts |= self.explicit
+        return True
+
+    def close(self, stratum: int, full: bool) -> Closed:
+        rounds = derivations = 0
+        new: set[Fact] = self.facts
+        while new:
+            derived = [head for rule in self.plan.rules[stratum] for head in self._heads(rule)]
+            new = set(derived) - self.facts
+            self.facts |= new
+            rounds, derivations = rounds + 1, derivations + len(derived)
+        return Closed(rounds, derivations)
+
+    def arrived(self) -> frozenset[str | int]:
+        new = self.facts - self._saved[1]
+        return frozenset(fact[2] if fact[0] == TRIPLE else fact[0] for fact in new)
+
+    def forget_derived(self) -> None:
+        self.facts = set(self.explicit)
+
+    def commit(self) -> Change:
+        explicit, facts = self._saved
+        came, went = self.facts - facts, facts - self.facts
+        return Change(
+            Difference(_count(self.explicit - explicit), _count(came - self.explicit), lambda: _columns(came)),
+            Difference({}, _count(went - explicit), lambda: _columns(went)),
+        )
+
+    def rollback(self) -> None:
+        self.explicit, self.facts = self._saved
+
+    def counts(self, which: Which) -> Counts:
+        return _count(self._which(which))
+
+    def rows(self, relation: str, which: Which) -> Sequence[Ids] | None:
+        return _columns({f for f in self._which(which) if f[0] == relation}).get(relation)
+
+    def contains(self, relation: str, row: Sequence[int]) -> bool:
+        return (relation, *row) in self.facts
+
+    def _which(self, which: Which) -> set[Fact]:
+        if which == Which.EXPLICIT:
+            return self.explicit
+        return self.facts - self.explicit if which == Which.DERIVED else self.facts
+
+    def _heads(self, rule: PlanRule) -> list[Fact]:
+        """The head of every instance of the rule over the facts."""
+        index: dict[str | int, list[Fact]] = defaultdict(list)
+        for fact in self.facts:
+            index[fact[0]].append(fact)
+            if fact[0] == TRIPLE:
+                index[fact[2]].append(fact)
+
+        def match(body: Sequence[PlanAtom], bound: dict[str, int]) -> Iterator[dict[str, int]]:
+            if not body:
+                yield bound
+                return
+            pattern = _fact(body[0], bound)
+            key = pattern[2] if pattern[0] == TRIPLE and isinstance(pattern[2], int) else pattern[0]
+            for fact in index[key]:
+                new = dict(bound)
+                pairs = zip(pattern[1:], fact[1:], strict=True)
+                if all(new.setdefault(str(p), int(f)) == f if is_variable(p) else p == f for p, f in pairs):
+                    yield from match(body[1:], new)
+
+        return [_fact(rule.head, env) for env in match(rule.body, {}) if self._passes(rule, env)]
+
+    def _passes(self, rule: PlanRule, env: dict[str, int]) -> bool:
+        for check in rule.filters:
+            left, right = (np.array([env.get(str(v), v)], np.uint64) for v in (check.left, check.right))
+            if not self.plan.values.compare(check.operator, left, right)[0]:
+                return False
+        return not any(_fact(atom, env) in self.facts for atom in rule.negated)
+
+
+def _fact(atom: PlanAtom, env: dict[str, int]) -> Fact:
+    """The atom with its variables filled in as far as they are bound."""
+    args = [env.get(str(a), a) for a in atom.args]
+    if isinstance(atom.relation, int) or atom.open:
+        return (TRIPLE, args[0], env.get(str(atom.relation), atom.relation), args[1])
+    return (atom.relation, *args)
+
+
+def _count(facts: set[Fact]) -> Counts:
+    out: Counts = {}
+    for fact in facts:
+        if fact[0] not in BUILTIN_RELATIONS:
+            out[str(fact[0])] = out.get(str(fact[0]), 0) + 1
+    return out
+
+
+def _columns(facts: set[Fact]) -> dict[str, Sequence[Ids]]:
+    by_name: dict[str, list[Fact]] = defaultdict(list)
+    for fact in sorted(facts, key=str):
+        by_name[str(fact[0])].append(fact[1:])
+    return {name: [np.array(c, np.uint64) for c in zip(*rows, strict=True)] for name, rows in by_name.items()}

@@ -1,0 +1,173 @@
+"""A relation: a large sorted base, and small sorted runs of what was added and removed since.
+
+    relation = (base − minus) ∪ plus,    minus ⊆ base,    plus ∩ base = ∅
+
+In words: an update never rewrites the base. It makes a new `Relation` that shares the base and has a longer `plus` or
+`minus`; when these pass a fraction of the base they are merged into it. Nothing is written in place, so a snapshot is a
+reference. Rows are kept in the order of their columns, and in further orders as joins ask for them.
+
+    base        plus     minus       reads as
+    1 2 5 9     3        5           1 2 3 9
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from evergraph.engines.arrays import Array, Arrays, Column, Words
+
+MERGE_FRACTION = 32
+"""Runs are merged when they pass 1/32 of the base: a merge then costs some 32 row copies per row that came or went."""
+
+Order = tuple[int, ...]
+
+
+class Run:
+    """An immutable sorted set of rows, in one or more column orders."""
+
+    __slots__ = ("_orders", "arity", "arrays")
+
+    def __init__(self, arrays: Arrays, arity: int, words: Words, orders: dict[Order, Words] | None = None) -> None:
+        self.arrays, self.arity = arrays, arity
+        self._orders = {tuple(range(arity)): words, **(orders or {})}
+
+    def __len__(self) -> int:
+        return len(self.words[0])
+
+    @property
+    def words(self) -> Words:
+        return next(iter(self._orders.values()))
+
+    @property
+    def orders(self) -> dict[Order, Words]:
+        """The orders that exist so far, the natural one first."""
+        return self._orders
+
+    @property
+    def nbytes(self) -> int:
+        return sum(int(w.nbytes) for words in self._orders.values() for w in words)
+
+    def in_order(self, order: Order) -> Words:
+        """The rows with their columns in this order, sorted. Cost: a sort, the first time."""
+        words = self._orders.get(order)
+        if words is None:
+            if order == (1, 0):
+                words = (self.arrays.transpose(self.words[0]),)
+            else:
+                words = self.arrays.unique([self.arrays.pack([self.column(i) for i in order], len(self))])
+            self._orders[order] = words
+        return words
+
+    def column(self, position: int) -> Array:
+        return self.arrays.column(self.words, position)
+
+    def distinct(self, position: int) -> Array:
+        """The distinct ids of one column, in order."""
+        for order, words in self._orders.items():
+            if order[0] == position:
+                return self.arrays.distinct_sorted(self.arrays.column(words, 0))
+        return self.arrays.distinct(self.column(position))
+
+    def contains(self, keys: Words) -> Array:
+        return self.arrays.contains(self.words, keys)
+
+    def merge(self, other: Run) -> Run:
+        """The union with a disjoint run, in every order that this one has."""
+        orders = {o: self.arrays.merge(w, other.in_order(o)) for o, w in self._orders.items()}
+        return self._with(orders)
+
+    def filter(self, other: Run, keep: bool) -> Run:
+        """The rows that are in `other` (keep) or not in it, in every order that this one has."""
+        orders = {}
+        for order, words in self._orders.items():
+            mask = self.arrays.contains(other.in_order(order), words)
+            mask = mask if keep else ~mask
+            orders[order] = tuple(w[mask] for w in words)
+        return self._with(orders)
+
+    def _with(self, orders: dict[Order, Words]) -> Run:
+        natural = tuple(range(self.arity))
+        return Run(self.arrays, self.arity, orders.pop(natural), orders)
+
+
+class Relation:
+    """An immutable set of rows under small changes."""
+
+    __slots__ = ("base", "minus", "plus")
+
+    def __init__(self, base: Run, plus: Run | None = None, minus: Run | None = None) -> None:
+        self.base, self.plus, self.minus = base, plus, minus
+
+    @property
+    def arity(self) -> int:
+        return self.base.arity
+
+    @property
+    def nbytes(self) -> int:
+        return sum(run.nbytes for run in (self.base, self.plus, self.minus) if run is not None)
+
+    def __len__(self) -> int:
+        return len(self.base) + len(self.plus or ()) - len(self.minus or ())
+
+    def parts(self) -> Iterator[tuple[Run, Run | None]]:
+        """Runs to read, each with the run of rows to leave out of it."""
+        yield self.base, self.minus
+        if self.plus is not None:
+            yield self.plus, None
+
+    def contains(self, keys: Words) -> Array:
+        found = self.base.contains(keys)
+        if self.minus is not None:
+            found &= ~self.minus.contains(keys)
+        if self.plus is not None:
+            found |= self.plus.contains(keys)
+        return found
+
+    def new(self, words: Words) -> Words:
+        """Those of these sorted rows that are not in the relation."""
+        fresh = ~self.contains(words)
+        return words if bool(fresh.all()) else tuple(w[fresh] for w in words)
+
+    def add(self, run: Run) -> Relation:
+        """With these rows, none of which is in the relation. Cost: the size of the runs; at times a merge of the base."""
+        if not len(run):
+            return self
+        minus = self.minus
+        if minus is not None:
+            back = minus.filter(run, keep=True)
+            if len(back):
+                minus, run = minus.filter(back, keep=False), run.filter(back, keep=False)
+        return self._settle(self.plus.merge(run) if self.plus is not None else run, minus)
+
+    def remove(self, run: Run) -> Relation:
+        """Without these rows, all of which are in the relation."""
+        if not len(run):
+            return self
+        plus = self.plus
+        if plus is not None:
+            run, plus = run.filter(plus, keep=False), plus.filter(run, keep=False)
+        return self._settle(plus, self.minus.merge(run) if self.minus is not None else run)
+
+    def _settle(self, plus: Run | None, minus: Run | None) -> Relation:
+        plus = plus if plus is not None and len(plus) else None
+        minus = minus if minus is not None and len(minus) else None
+        size = len(plus or ()) + len(minus or ())
+        if size * MERGE_FRACTION <= len(self.base):
+            return Relation(self.base, plus, minus)
+        base = self.base if minus is None else self.base.filter(minus, keep=False)
+        return Relation(base if plus is None else base.merge(plus))
+
+    def columns(self) -> list[Array]:
+        """All rows, column by column; sorted when there are no runs beside the base."""
+        words = self.rows()
+        return [self.base.arrays.column(words, i) for i in range(self.arity)]
+
+    def rows(self) -> Words:
+        """All rows, packed and sorted."""
+        base = self.base if self.minus is None else self.base.filter(self.minus, keep=False)
+        return base.words if self.plus is None else self.base.arrays.merge(base.words, self.plus.words)
+
+
+def run_of(arrays: Arrays, columns: Sequence[Column], count: int) -> Run:
+    """A run of the distinct rows of these columns."""
+    return Run(arrays, len(columns), arrays.unique([arrays.pack(columns, count)]))

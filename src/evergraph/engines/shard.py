@@ -1,0 +1,161 @@
+"""One shard: explicit facts and their materialisation as sorted relations, and the closing of both.
+
+The memory engine is one of these; the Spark engine has many, in its workers. Triples are split by predicate here and
+nowhere else. Schedules are kept between updates and made anew when the schema changed or a relation came to life.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from evergraph.engines.arrays import U64, Array, Arrays
+from evergraph.engines.base import Closed, Facts
+from evergraph.engines.fixpoint import Deltas, Fixpoint, Sieve
+from evergraph.engines.kernel import Kernel
+from evergraph.engines.relation import Relation, Run, run_of
+from evergraph.plan.compile import Plan
+from evergraph.plan.model import Key, PlanAtom, is_variable
+from evergraph.plan.schedule import Component, Schedule, data_schedule, schema_schedule
+from evergraph.plan.schema import Rules
+from evergraph.rules.model import TRIPLE
+
+
+class Shard:
+    def __init__(self, plan: Plan, xp: Any = np, sieve: Sieve | None = None) -> None:
+        self.plan, self.sieve = plan, sieve
+        self.arrays = Arrays(xp)
+        self.kernel = Kernel(self.arrays, plan.values)
+        self.relations: dict[Key, Relation] = {}
+        self.explicit: dict[Key, Relation] = {}
+        self.schedulers = [Scheduler(rules, self) for rules in plan.strata]
+        self.fixpoint = Fixpoint(self.kernel, self.relations, sieve)
+
+    # -- facts -------------------------------------------------------------------------------------------------------
+
+    def runs(self, facts: Facts) -> Deltas:
+        """Columns as sorted runs, triples split by predicate. Cost: a sort."""
+        out: Deltas = {}
+        for name, columns in facts.items():
+            moved = [self.arrays.xp.asarray(c, dtype=U64) for c in columns]
+            if name != TRIPLE:
+                out[name] = run_of(self.arrays, moved, len(moved[0]) if moved else 1)
+                continue
+            subject, predicate, value = moved
+            for key, part in self._split(predicate):
+                out[key] = run_of(self.arrays, [subject[part], value[part]], 0)
+        return {key: run for key, run in out.items() if len(run)}
+
+    def _split(self, predicate: Array) -> list[tuple[int, Array]]:
+        """The rows of each predicate: a stable sort by the predicate's rank, which keeps what is in order in order."""
+        values = self.arrays.distinct(predicate)
+        if len(values) == 1:
+            return [(int(values[0]), slice(None))]
+        rank = self.arrays.rank(values, predicate)
+        order = self.arrays.differences.stable_order(rank)
+        ends = self.arrays.xp.cumsum(self.arrays.xp.bincount(rank, minlength=len(values))).tolist()
+        starts = [0, *ends[:-1]]
+        return [(v, order[a:b]) for v, a, b in zip(values.tolist(), starts, ends, strict=True)]
+
+    def insert(self, runs: Deltas) -> None:
+        """Make facts explicit and let those that are new arrive."""
+        for key, run in runs.items():
+            known = self.explicit.get(key)
+            if known is None:
+                self.explicit[key] = Relation(run)
+            else:
+                new = known.new(run.words)
+                self.explicit[key] = known.add(Run(self.arrays, run.arity, new))
+        self.fixpoint.insert(runs)
+
+    def begin(self) -> None:
+        self.fixpoint = Fixpoint(self.kernel, self.relations, self.sieve)
+
+    def forget_derived(self) -> None:
+        self.relations = dict(self.explicit)
+        self.begin()
+
+    # -- closing -----------------------------------------------------------------------------------------------------
+
+    def close(self, stratum: int, full: bool) -> Closed:
+        rounds, derivations = self.fixpoint.rounds, self.kernel.derivations
+        scheduler = self.schedulers[stratum]
+        self.fixpoint.close(scheduler.schema, full)
+        schedule = scheduler.schedule(self.fixpoint.arrived, full)
+        self.fixpoint.close(schedule.components, full)
+        if full:
+            for key in schedule.by_object & self.relations.keys():
+                self.relations[key].base.in_order((1, 0))
+        return Closed(self.fixpoint.rounds - rounds, self.kernel.derivations - derivations)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all relations and indices; arrays that explicit facts and materialisation share count once."""
+        seen = {
+            id(word): int(word.nbytes)
+            for relation in (*self.relations.values(), *self.explicit.values())
+            for run in (relation.base, relation.plus, relation.minus)
+            if run is not None
+            for words in run.orders.values()
+            for word in words
+        }
+        return sum(seen.values())
+
+
+class Scheduler:
+    """The schedule of one stratum, made anew when it may have changed."""
+
+    def __init__(self, rules: Rules, shard: Shard) -> None:
+        self.rules, self.shard = rules, shard
+        self.schema: tuple[Component, ...] = schema_schedule(rules)
+        self._schedule: Schedule | None = None
+
+    def schedule(self, arrived: Mapping[Key, Run], full: bool) -> Schedule:
+        """Cost: the look at what arrived; where the schema changed, linear in the schema."""
+        if full or self._schedule is None or self._outdated(self._schedule, arrived):
+            facts = {key: len(relation) for key, relation in self.shard.relations.items()}
+            self._schedule = data_schedule(self.rules, facts, self.classes(), self.rows)
+        return self._schedule
+
+    def _outdated(self, schedule: Schedule, arrived: Mapping[Key, Run]) -> bool:
+        for key, run in arrived.items():
+            if (key, None) in self.rules.schema or (key, None) not in schedule.live:
+                return True
+            if key == self.rules.type_id and self.named_classes(run):
+                return True
+        return False
+
+    def named_classes(self, run: Run) -> list[int]:
+        named = self.shard.arrays.xp.asarray(sorted(self.rules.classes), dtype=U64)
+        if not len(named):
+            return []
+        found = run.distinct(1)
+        return [int(c) for c in found[self.shard.arrays.contains((named,), (found,))]]
+
+    def classes(self) -> frozenset[int]:
+        """Named classes with instances."""
+        relation = self.shard.relations.get(self.rules.type_id)
+        if relation is None or not self.rules.classes:
+            return frozenset()
+        out: set[int] = set()
+        for run, _ in relation.parts():
+            out.update(self.named_classes(run))
+        return frozenset(out)
+
+    def rows(self, atom: PlanAtom, names: tuple[str, ...]) -> Sequence[tuple[int, ...]]:
+        """The distinct values of these variables in the relation of a guard atom."""
+        relation = self.shard.relations.get(atom.relation)
+        if relation is None:
+            return []
+        columns = dict(zip(atom.args, relation.columns(), strict=True))
+        count = len(relation)
+        mask = self.shard.arrays.xp.ones(count, bool)
+        for value, column in zip(atom.args, relation.columns(), strict=True):
+            mask &= column == (columns[value] if is_variable(value) else U64(value))
+        if not names:
+            return [()] if bool(mask.any()) else []
+        chosen = [columns[name][mask] for name in names]
+        run = run_of(self.shard.arrays, chosen, len(chosen[0]))
+        return list(zip(*(run.column(i).tolist() for i in range(len(names))), strict=True))

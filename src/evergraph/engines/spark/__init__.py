@@ -1,0 +1,6 @@
+"""The Spark engine: the kernel in shards, with Spark moving facts between them."""
+
+from evergraph.engines.spark.engine import SparkEngine
+from evergraph.engines.spark.session import make_session
+
+__all__ = ["SparkEngine", "make_session"]

@@ -1,0 +1,98 @@
+"""Every mistake a user can make: a number, a message, a position and a hint.
+
+Contract: nothing else in the package raises towards the user. A command prints one line per mistake and exits with
+code 2; a library call raises `UserError` (or `UserErrors` when several were found at once) and leaves the graph as it was.
+Trap: numbers are part of the interface. Add new ones, never reuse one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+MISTAKES = {
+    "EG001": "syntax of a rule file",
+    "EG002": "unknown prefix",
+    "EG003": "unsafe variable",
+    "EG004": "arity clash",
+    "EG005": "negation in a cycle",
+    "EG006": "built-in used wrongly",
+    "EG007": "unknown rule set",
+    "EG008": "include that includes itself",
+    "EG101": "file not found or not readable",
+    "EG102": "unknown file type",
+    "EG103": "malformed data",
+    "EG104": "damaged compressed file",
+    "EG105": "input of a type that is not understood",
+    "EG106": "more distinct terms than ids",
+    "EG201": "unknown engine",
+    "EG202": "no Java",
+    "EG203": "a package that is not installed",
+    "EG204": "a Spark job failed",
+    "EG301": "unknown relation",
+    "EG302": "unknown name of a benchmark, a peer or an option",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where in the input: lines and columns count from one."""
+
+    file: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+class UserError(Exception):
+    """One mistake, one line."""
+
+    def __init__(self, code: str, message: str, hint: str, position: Position | None = None) -> None:
+        assert code in MISTAKES, code
+        self.code, self.message, self.hint, self.position = code, message, hint, position
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        place = f"{self.position}: " if self.position else ""
+        return f"{place}error {self.code}: {self.message} (hint: {self.hint})"
+
+    def __reduce__(self) -> tuple[type[UserError], tuple[str, str, str, Position | None]]:
+        return UserError, (self.code, self.message, self.hint, self.position)
+
+    @property
+    def mistakes(self) -> tuple[UserError, ...]:
+        return (self,)
+
+
+class UserErrors(UserError):
+    """Several mistakes found in one go, in the order of their positions."""
+
+    def __init__(self, mistakes: Iterable[UserError]) -> None:
+        self._mistakes = tuple(sorted(mistakes, key=_place))
+        first = self._mistakes[0]
+        super().__init__(first.code, first.message, first.hint, first.position)
+
+    def __str__(self) -> str:
+        return "\n".join(str(m) for m in self._mistakes)
+
+    def __reduce__(self) -> tuple[type[UserErrors], tuple[tuple[UserError, ...]]]:  # type: ignore[override]
+        return UserErrors, (self._mistakes,)
+
+    @property
+    def mistakes(self) -> tuple[UserError, ...]:
+        return self._mistakes
+
+
+def raise_all(mistakes: list[UserError]) -> None:
+    """Raise what was collected, if anything was."""
+    if len(mistakes) == 1:
+        raise mistakes[0]
+    if mistakes:
+        raise UserErrors(mistakes)
+
+
+def _place(mistake: UserError) -> tuple[str, int, int]:
+    at = mistake.position
+    return (at.file, at.line, at.column) if at else ("", 0, 0)

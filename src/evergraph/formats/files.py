@@ -1,0 +1,227 @@
+"""Files of RDF, by their endings, as columns of N-Triples terms.
+
+Contract: `read_files` yields blocks of three string columns; blank nodes carry the scope of their file. Nothing is lost on
+a mistake: by default the first bad line of each file is an error with file, line and column; with `Rejects` bad lines are
+counted and kept instead. Memory: a few blocks at a time.
+"""
+
+from __future__ import annotations
+
+import glob
+import io
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as csv
+import pyoxigraph as ox
+
+from evergraph.errors import Position, UserError, UserErrors
+from evergraph.formats.ntriples import BadLine, plain_strings, read_lines
+
+FORMATS = {
+    ".nt": ox.RdfFormat.N_TRIPLES,
+    ".nq": ox.RdfFormat.N_QUADS,
+    ".ttl": ox.RdfFormat.TURTLE,
+    ".trig": ox.RdfFormat.TRIG,
+    ".rdf": ox.RdfFormat.RDF_XML,
+    ".owl": ox.RdfFormat.RDF_XML,
+    ".jsonld": ox.RdfFormat.JSON_LD,
+}
+COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
+LINE_FORMATS = (ox.RdfFormat.N_TRIPLES, ox.RdfFormat.N_QUADS)
+BLOCK_BYTES = 8 << 20
+MOST_MISTAKES = 20
+
+Block = tuple[pa.Array, pa.Array, pa.Array]
+
+
+@dataclass(slots=True)
+class Rejects:
+    """Bad lines that were skipped, with their places."""
+
+    lines: list[tuple[str, BadLine]] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def write(self, path: Path) -> None:
+        """One bad line each, as it stood, below a comment with its place and what was wrong."""
+        with path.open("w", encoding="utf-8") as out:
+            for file, bad in self.lines:
+                out.write(f"# {file}:{bad.line}:{bad.column}: {bad.message}\n{bad.text}\n")
+
+
+def is_data_file(path: Path) -> bool:
+    """Whether the ending is one of a known format."""
+    return _kind(path) is not None
+
+
+def expand(sources: Iterable[str | Path]) -> list[Path]:
+    """Files for paths, folders and globs; in a folder, every file of a known ending, by name."""
+    found: list[Path] = []
+    for source in sources:
+        path = Path(source)
+        if path.is_dir():
+            inside = sorted(p for p in path.rglob("*") if p.is_file() and is_data_file(p))
+            if not inside:
+                raise UserError("EG102", f"no data files in the folder {path}", f"known endings: {_known()}")
+            found += inside
+        elif path.exists():
+            found.append(path)
+        else:
+            matches = sorted(Path(p) for p in glob.glob(str(source), recursive=True))
+            if not matches:
+                raise UserError("EG101", f"no such file: {source}", "check the path; globs and folders work too")
+            found += matches
+    return found
+
+
+def read_files(paths: Iterable[Path], scopes: Iterator[int], rejects: Rejects | None = None) -> Iterator[Block]:
+    """Blocks of subject, predicate and object columns, file after file; blocks of a file are parsed in parallel."""
+    todo = []
+    for path in paths:
+        kind = _kind(path)
+        if kind is None:
+            raise UserError("EG102", f"unknown file type: {path}", f"known endings: {_known()}")
+        todo.append((path, kind))
+    for path, (format_, compression) in todo:
+        if compression is None and path.stat().st_size == 0:
+            continue
+        scope = next(scopes)
+        try:
+            with pa.input_stream(str(path), compression=compression) as stream:
+                yield from _read(stream, format_, str(path), scope, rejects)
+        except UserError:
+            raise
+        except OSError as error:
+            raise _unreadable(path, compression, error) from error
+
+
+def read_text(text: str | bytes, name: str = "<text>") -> Iterator[Block]:
+    """N-Triples given as text; blank nodes keep their labels."""
+    data = text.encode() if isinstance(text, str) else text
+    if data.strip():
+        yield from _read(pa.BufferReader(data), ox.RdfFormat.N_TRIPLES, name, None, None)
+
+
+def _kind(path: Path) -> tuple[ox.RdfFormat, str | None] | None:
+    compression = COMPRESSIONS.get(path.suffix)
+    suffix = Path(path.stem).suffix if compression else path.suffix
+    return (FORMATS[suffix], compression) if suffix in FORMATS else None
+
+
+def _known() -> str:
+    return f"{' '.join(FORMATS)}, each also {' '.join(COMPRESSIONS)}"
+
+
+def _unreadable(path: Path, compression: str | None, error: OSError) -> UserError:
+    if compression and not isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError):
+        return UserError("EG104", f"{path} is damaged or cut off: {_first_line(error)}", "compress or copy the file again")
+    return UserError("EG101", f"cannot read {path}: {_first_line(error)}", "check the path and its permissions")
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0]
+
+
+def _read(stream: Any, format_: ox.RdfFormat, name: str, scope: int | None, rejects: Rejects | None) -> Iterator[Block]:
+    quads = format_ not in (ox.RdfFormat.N_TRIPLES, ox.RdfFormat.TURTLE, ox.RdfFormat.RDF_XML)
+    if format_ not in LINE_FORMATS:
+        stream = pa.BufferReader(_as_lines(stream, format_, name, quads))
+        if not stream.size():
+            return
+    bad: list[BadLine] = []
+    for subject, predicate, value in _blocks(stream, quads, bad):
+        if bad and rejects is None:
+            _raise_bad(name, bad)
+        yield _scoped(subject, scope), predicate, _scoped(plain_strings(value), scope)
+    if bad and rejects is None:
+        _raise_bad(name, bad)
+    if rejects is not None:
+        rejects.lines += ((name, line) for line in bad)
+
+
+def _raise_bad(name: str, bad: list[BadLine]) -> None:
+    shown = [
+        UserError(
+            "EG103",
+            f"malformed line: {b.message}",
+            "correct it, or use --on-error skip",
+            Position(name, b.line, b.column),
+        )
+        for b in bad[:MOST_MISTAKES]
+    ]
+    raise shown[0] if len(shown) == 1 else UserErrors(shown)
+
+
+def _blocks(stream: Any, quads: bool, bad: list[BadLine]) -> Iterator[list[pa.Array]]:
+    """Parse lines in blocks, two ahead of the reader, in threads: Arrow's kernels run without the interpreter's lock."""
+    first = 1
+    waiting: list[Any] = []
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        for lines in _lines(stream):
+            waiting.append(pool.submit(read_lines, lines, first, quads, bad.append))
+            first += len(lines)
+            if len(waiting) > 2:
+                yield waiting.pop(0).result()
+        for job in waiting:
+            yield job.result()
+    bad.sort(key=lambda b: b.line)
+
+
+def _lines(stream: Any) -> Iterator[pa.Array]:
+    """Complete lines of a byte stream, block by block."""
+    rest = b""
+    while chunk := stream.read(BLOCK_BYTES):
+        chunk = rest + chunk
+        cut = chunk.rfind(b"\n") + 1
+        rest = chunk[cut:]
+        if cut:
+            yield _split(chunk[:cut])
+    if rest:
+        yield _split(rest)
+
+
+def _split(text: bytes) -> pa.Array:
+    """The lines of a text, without their ends. The CSV reader is the fastest splitter Arrow has; it is told to read no CSV."""
+    try:
+        table = csv.read_csv(
+            io.BytesIO(text),
+            read_options=csv.ReadOptions(column_names=["line"], use_threads=False, block_size=len(text) + 1),
+            parse_options=csv.ParseOptions(delimiter="\x1f", quote_char=False, escape_char=False, ignore_empty_lines=False),
+            convert_options=csv.ConvertOptions(column_types={"line": pa.string()}, strings_can_be_null=False),
+        )
+        return table.column(0).combine_chunks()
+    except pa.ArrowInvalid:  # the delimiter itself occurs, or bytes that are not UTF-8
+        return pa.array([_decode(line) for line in text.removesuffix(b"\n").split(b"\n")], pa.string())
+
+
+def _decode(line: bytes) -> str:
+    """A line as text; one that is not UTF-8 is marked so that no parser takes it."""
+    try:
+        return line.rstrip(b"\r").decode()
+    except UnicodeDecodeError:
+        return "\ufffd not UTF-8: " + line.decode(errors="replace")
+
+
+def _as_lines(stream: Any, format_: ox.RdfFormat, name: str, quads: bool) -> bytes:
+    """Any other syntax as N-Triples or N-Quads; the parser feeds the serialiser without a Python loop between."""
+    out = ox.RdfFormat.N_QUADS if quads else ox.RdfFormat.N_TRIPLES
+    try:
+        quadruples = ox.parse(stream, format=format_, base_iri="file:///")
+        return ox.serialize(quadruples if quads else (q.triple for q in quadruples), format=out) or b""
+    except SyntaxError as error:
+        at = Position(name, error.lineno or 1, error.offset or 1)
+        raise UserError("EG103", f"malformed data: {error.msg}", "correct the file", at) from error
+
+
+def _scoped(terms: pa.Array, scope: int | None) -> pa.Array:
+    """Blank nodes named after their file: the same label in two files is two nodes."""
+    if scope is None or not pc.any(pc.starts_with(terms, "_:")).as_py():
+        return terms
+    return pc.replace_substring_regex(terms, pattern=r"^_:", replacement=f"_:f{scope}_")

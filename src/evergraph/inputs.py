@@ -1,0 +1,176 @@
+"""Everything `insert` takes, as columns of ids by relation.
+
+A path or list of paths, N-Triples or Datalog text, an iterable of triples, an rdflib graph, a pandas, Arrow or Spark frame.
+Contract: the whole input is read and checked before anything is returned, so that a mistake in it changes nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyoxigraph as ox
+
+from evergraph.errors import UserError
+from evergraph.formats import Rejects, expand, read_files, read_text
+from evergraph.formats.files import is_data_file
+from evergraph.rules.model import TRIPLE, Atom, Program
+from evergraph.terms import Dictionary, Ids, from_object
+
+COLUMNS = ("subject", "predicate", "object")
+_NTRIPLES = re.compile(r"\s*(#|(<[^>]*>|_:\S+)\s+<)")
+
+
+def read(source: Any, dictionary: Dictionary, rejects: Rejects | None = None) -> dict[str, list[Ids]]:
+    """Columns of ids for one input of any accepted type."""
+    collected = _Columns(dictionary)
+    _read(source, collected, rejects)
+    return collected.facts()
+
+
+class _Columns:
+    """Parts of columns by relation, joined at the end."""
+
+    def __init__(self, dictionary: Dictionary) -> None:
+        self.dictionary = dictionary
+        self._parts: dict[str, list[list[Ids]]] = {}
+
+    def add_text(self, relation: str, columns: Iterable[pa.Array]) -> None:
+        self._parts.setdefault(relation, []).append([self.dictionary.encode_column(c) for c in columns])
+
+    def add_atoms(self, atoms: Iterable[Atom]) -> None:
+        rows: dict[str, list[Any]] = {}
+        for atom in atoms:
+            rows.setdefault(atom.relation, []).append(atom.terms)
+        for relation, terms in rows.items():
+            columns = [self.dictionary.encode(column) for column in zip(*terms, strict=True)]
+            self._parts.setdefault(relation, []).append(columns)
+
+    def facts(self) -> dict[str, list[Ids]]:
+        return {
+            relation: [np.concatenate(column) for column in zip(*parts, strict=True)] for relation, parts in self._parts.items()
+        }
+
+
+def _read(source: Any, out: _Columns, rejects: Rejects | None) -> None:
+    if isinstance(source, Path):
+        _read_paths([source], out, rejects)
+    elif isinstance(source, str):
+        if _is_path(source):
+            _read_paths([source], out, rejects)
+        else:
+            _read_string(source, out)
+    elif isinstance(source, bytes):
+        _read_string(source.decode(), out)
+    elif isinstance(source, Program):
+        _read_program(source, out)
+    elif (frame := _as_table(source)) is not None:
+        _read_table(frame, out)
+    elif isinstance(source, Iterable):
+        _read_items(list(source), out, rejects)
+    else:
+        raise _not_understood(source)
+
+
+def _is_path(text: str) -> bool:
+    """Text that names a file: it has one line, no spaces around an angle bracket, and exists or ends like a data file."""
+    if "\n" in text or not text.strip() or _NTRIPLES.match(text):
+        return False
+    return is_data_file(Path(text)) or text.endswith(".dlog") or Path(text).exists()
+
+
+def _read_paths(paths: list[str | Path], out: _Columns, rejects: Rejects | None) -> None:
+    data = []
+    for path in paths:
+        if str(path).endswith(".dlog"):
+            _read_program(Program.load(path), out)
+        else:
+            data.append(path)
+    for block in read_files(expand(data), out.dictionary.scopes, rejects):
+        out.add_text(TRIPLE, block)
+
+
+def _read_string(text: str, out: _Columns) -> None:
+    if not text.strip():
+        return
+    if _NTRIPLES.match(text):
+        for block in read_text(text):
+            out.add_text(TRIPLE, block)
+    else:
+        _read_program(Program.parse(text), out)
+
+
+def _read_program(program: Program, out: _Columns) -> None:
+    if program.rules:
+        raise UserError(
+            "EG105", "a rule stands among the facts", "give rules when the graph is made", program.rules[0].position
+        )
+    out.add_atoms(program.facts)
+
+
+def _read_items(items: list[Any], out: _Columns, rejects: Rejects | None) -> None:
+    """An iterable: of paths, of N-Triples lines, of Datalog atoms, or of triples."""
+    if not items:
+        return
+    first = items[0]
+    if isinstance(first, Path) or (isinstance(first, str) and _is_path(first)):
+        _read_paths(items, out, rejects)
+    elif isinstance(first, str):
+        _read_string("\n".join(items), out)
+    elif isinstance(first, Atom):
+        out.add_atoms(items)
+    else:
+        rows = list(map(_triple, items))
+        out.add_text(TRIPLE, [pa.array(column, pa.string()) for column in zip(*rows, strict=True)])
+
+
+def _triple(item: Any) -> tuple[str, ...]:
+    if isinstance(item, ox.Triple | ox.Quad):
+        item = (item.subject, item.predicate, item.object)
+    if isinstance(item, str) or not hasattr(item, "__len__") or len(item) not in (3, 4):
+        raise _not_understood(item)
+    return tuple(map(from_object, tuple(item)[:3]))
+
+
+def _as_table(source: Any) -> pa.Table | None:
+    """A frame of any known kind as an Arrow table."""
+    if isinstance(source, pa.Table):
+        return source
+    if isinstance(source, pa.RecordBatch):
+        return pa.Table.from_batches([source])
+    if hasattr(source, "toArrow"):
+        table: pa.Table = source.toArrow()
+        return table
+    if type(source).__module__.startswith("pandas"):
+        return pa.Table.from_pandas(source, preserve_index=False)
+    if hasattr(source, "to_arrow"):
+        converted: pa.Table = source.to_arrow()
+        return converted
+    return None
+
+
+def _read_table(table: pa.Table, out: _Columns) -> None:
+    missing = [c for c in COLUMNS if c not in table.column_names]
+    if missing:
+        raise UserError("EG105", f"the frame has no column {missing[0]!r}", f"name the columns {', '.join(COLUMNS)}")
+    if table.num_rows:
+        out.add_text(TRIPLE, [_terms(table.column(name)) for name in COLUMNS])
+
+
+def _terms(column: pa.ChunkedArray) -> pa.Array:
+    """A column of terms in canonical spelling; each distinct value is checked once."""
+    encoded = column.combine_chunks().dictionary_encode()
+    terms = pa.array([from_object(value) for value in encoded.dictionary.to_pylist()], pa.string())
+    return terms.take(encoded.indices)
+
+
+def _not_understood(source: Any) -> UserError:
+    return UserError(
+        "EG105",
+        f"cannot read facts from {type(source).__name__}",
+        "give paths, N-Triples or Datalog text, triples, an rdflib Graph, or a frame with subject, predicate, object",
+    )

@@ -1,0 +1,1 @@
+"""Maintenance algorithms, one paper, one file."""

@@ -1,0 +1,23 @@
+"""Recomputation: forget what was derived and derive it again. The definition of correct.
+
+Cost: that of the first materialisation, whatever changed.
+"""
+
+from __future__ import annotations
+
+from evergraph.engines.base import Engine
+from evergraph.maintain.outcome import Outcome
+from evergraph.plan.compile import Plan
+
+
+def recompute(engine: Engine, plan: Plan, reason: str) -> Outcome:
+    """Derive everything from the explicit facts; the caller commits or rolls back."""
+    outcome = Outcome("recompute", reason)
+    engine.forget_derived()
+    for number in range(len(plan.strata)):
+        with outcome.phase(f"stratum {number + 1}") as phase:
+            closed = engine.close(number, True)
+            phase.facts = closed.derivations
+        outcome.rounds += closed.rounds
+        outcome.derivations += closed.derivations
+    return outcome

@@ -1,0 +1,1 @@
+"""From rules to what engines run: encoded rules, parameters, schedules, join orders."""

@@ -1,0 +1,113 @@
+"""Bodies that one shard can evaluate: every atom that is not replicated shares one variable, the rule's *meeting point*.
+
+    q(?x, ?w) :- a(?x, ?y), b(?y, ?z), c(?z, ?w) .
+→   µ(?x, ?z) :- a(?x, ?y), b(?y, ?z) .        q(?x, ?w) :- µ(?x, ?z), c(?z, ?w) .
+
+In words: facts live where the hash of an argument says. A body can be evaluated at one shard when its facts meet there, at
+the shard of a variable that all of them contain; a body without such a variable is cut by helper relations until each piece
+has one. Schema atoms are everywhere and need no meeting. Where atoms share nothing at all, one of them is replicated.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+
+from evergraph.plan.model import Key, PlanAtom, PlanRule, is_variable
+from evergraph.plan.schema import Node, Rules
+from evergraph.plan.shapes import PARAMETER
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """Rules cut for locality, with the meeting point of each (None if any shard will do), and what is everywhere."""
+
+    rules: Rules
+    meeting: tuple[str | None, ...]
+    replicated: frozenset[Node]
+    """Relations, and instances of named classes, that every shard holds."""
+
+
+def localise(rules: Rules, prefix: str) -> Local:
+    """Cut what needs cutting. Cost: linear in the rules, a few passes over long bodies."""
+    cutter = _Cutter(rules, prefix)
+    for rule, guard in zip(rules.rules, rules.guards, strict=True):
+        cutter.add(rule, guard)
+    return Local(
+        replace(rules, rules=tuple(cutter.rules), guards=tuple(cutter.guards)),
+        tuple(cutter.meeting),
+        frozenset(cutter.replicated),
+    )
+
+
+class _Cutter:
+    def __init__(self, source: Rules, prefix: str) -> None:
+        self.source, self.prefix = source, prefix
+        self.rules: list[PlanRule] = []
+        self.guards: list[tuple[PlanAtom, ...]] = []
+        self.meeting: list[str | None] = []
+        self.replicated: set[Node] = set(source.schema)
+        self.cuts = 0
+
+    def add(self, rule: PlanRule, guard: tuple[PlanAtom, ...]) -> None:
+        placed = [a for a in rule.body if not self._everywhere(a)]
+        negated = [a for a in rule.negated if not self._everywhere(a)]
+        while (point := _common(placed + negated)) is None and len(placed) + len(negated) > 1:
+            rule, placed, negated = self._cut(rule, guard, placed, negated)
+        self._keep(rule, guard, point if len(placed) + len(negated) > 1 else None)
+
+    def _everywhere(self, atom: PlanAtom) -> bool:
+        return not atom.open and self.source.node(atom.relation, atom.args) in self.replicated
+
+    def _keep(self, rule: PlanRule, guard: tuple[PlanAtom, ...], point: str | None) -> None:
+        self.rules.append(rule)
+        self.guards.append(guard)
+        self.meeting.append(point)
+
+    def _cut(
+        self, rule: PlanRule, guard: tuple[PlanAtom, ...], placed: list[PlanAtom], negated: list[PlanAtom]
+    ) -> tuple[PlanRule, list[PlanAtom], list[PlanAtom]]:
+        """Put the atoms that share the commonest variable into a helper relation; or one negation with its host."""
+        if len(placed) > 1:
+            counts = Counter(v for a in placed for v in _arguments(a))
+            point, shared = counts.most_common(1)[0] if counts else ("", 0)
+            if shared < 2:
+                self._replicate(placed[-1])
+                return rule, placed[:-1], negated
+            group, away = [a for a in placed if point in a.args], []
+        else:
+            away = [negated[0]]
+            group = placed
+            shared_with = _arguments(negated[0]) & (_arguments(placed[0]) if placed else set())
+            if not shared_with:
+                self._replicate(negated[0])
+                return rule, placed, negated[1:]
+            point = sorted(shared_with)[0]
+        inside = [a for a in rule.body if a in group or (a not in placed and self._everywhere(a))]
+        others = [a for a in placed if a not in group]
+        rest = [a for a in rule.negated if a not in away]
+        known = set().union(*(a.variables for a in inside))
+        wanted = rule.head.variables.union(*(a.variables for a in (*others, *rest)), *(f.variables for f in rule.filters))
+        helper = PlanAtom(f"{PARAMETER}{self.prefix}{self.cuts}", tuple(sorted(known & wanted)))
+        self.cuts += 1
+        self._keep(PlanRule(rule.name, helper, tuple(inside), tuple(away)), guard, point)
+        cut = PlanRule(rule.name, rule.head, (helper, *others), tuple(rest), rule.filters)
+        return cut, [helper, *others], [a for a in negated if a not in away]
+
+    def _replicate(self, atom: PlanAtom) -> None:
+        relation: Key = atom.relation
+        self.replicated.add(("?" if atom.open else relation, None))
+
+
+def _arguments(atom: PlanAtom) -> set[str]:
+    return {str(a) for a in atom.args if is_variable(a)}
+
+
+def _common(atoms: list[PlanAtom]) -> str | None:
+    """A variable that is an argument of every atom; the one that most atoms have in first place."""
+    if not atoms:
+        return None
+    shared = set.intersection(*map(_arguments, atoms))
+    if not shared:
+        return None
+    return max(sorted(shared), key=lambda v: sum(a.args[0] == v for a in atoms))

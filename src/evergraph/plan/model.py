@@ -1,0 +1,101 @@
+"""Rules as engines see them: constants are ids, triples with a known predicate are binary relations.
+
+A relation is named by a *key*: the id of a predicate (the split relations of Volz et al. §4.3), or the name of a named
+relation; a body or head atom may have a variable in that place (`[?x, ?p, ?y]`). Everything here is plain data: it is
+pickled into Spark's workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from evergraph.rules.model import TRIPLE, Atom, Rule, Term, Variable
+
+Value = int | str
+"""The id of a constant, or a variable such as `?x`."""
+Key = int | str
+"""The id of a predicate, the name of a relation, or a variable that stands for a predicate."""
+
+
+def is_variable(value: Value) -> bool:
+    return isinstance(value, str) and value.startswith("?")
+
+
+@dataclass(frozen=True, slots=True)
+class PlanAtom:
+    relation: Key
+    args: tuple[Value, ...]
+
+    @property
+    def open(self) -> bool:
+        """Whether the predicate is a variable."""
+        return is_variable(self.relation)
+
+    @property
+    def variables(self) -> set[str]:
+        """Every variable of the atom, that of its predicate included."""
+        return {v for v in (self.relation, *self.args) if is_variable(v)}  # type: ignore[misc]
+
+    def __str__(self) -> str:
+        return f"{self.relation}({', '.join(map(str, self.args))})"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFilter:
+    operator: str
+    left: Value
+    right: Value
+
+    @property
+    def variables(self) -> set[str]:
+        return {v for v in (self.left, self.right) if is_variable(v)}  # type: ignore[misc]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRule:
+    name: str
+    head: PlanAtom
+    body: tuple[PlanAtom, ...]
+    negated: tuple[PlanAtom, ...] = ()
+    filters: tuple[PlanFilter, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.head} :- {', '.join(map(str, self.body))}"
+
+
+Encode = Callable[[Sequence[str]], Iterable[int]]
+
+
+def encode_rules(rules: Sequence[Rule], encode: Encode) -> list[PlanRule]:
+    """Rules with ids for constants. Cost: linear in the rules; each distinct constant is looked up once."""
+    constants = dict.fromkeys(t for rule in rules for t in _terms(rule) if not isinstance(t, Variable))
+    ids = dict(zip(constants, map(int, encode(list(constants))), strict=True))
+
+    def value(term: Term) -> Value:
+        return str(term) if isinstance(term, Variable) else ids[term]
+
+    def atom(a: Atom) -> PlanAtom:
+        if a.relation == TRIPLE:
+            subject, predicate, object_ = map(value, a.terms)
+            return PlanAtom(predicate, (subject, object_))
+        return PlanAtom(a.relation, tuple(map(value, a.terms)))
+
+    return [
+        PlanRule(
+            rule.name,
+            atom(rule.head),
+            tuple(map(atom, rule.atoms)),
+            tuple(map(atom, rule.negations)),
+            tuple(PlanFilter(str(c.operator), value(c.left), value(c.right)) for c in rule.comparisons),
+        )
+        for rule in rules
+    ]
+
+
+def _terms(rule: Rule) -> Iterable[Term]:
+    for atom in (rule.head, *rule.atoms, *rule.negations):
+        yield from atom.terms
+    for comparison in rule.comparisons:
+        yield comparison.left
+        yield comparison.right

@@ -1,0 +1,81 @@
+"""What an update did, for people and for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from evergraph.engines.base import Counts, Difference
+from evergraph.maintain.outcome import Outcome, Phase
+from evergraph.rules.model import TRIPLE
+
+
+@dataclass(frozen=True, slots=True)
+class Net:
+    """Facts that came, or that went: counts by relation (triples under `[]`), and the triples on demand."""
+
+    explicit: Counts
+    derived: Counts
+    _triples: Callable[[], Iterator[tuple[Any, ...]]] = field(repr=False, compare=False)
+
+    @property
+    def triples(self) -> Iterator[tuple[Any, ...]]:
+        """The triples of the materialisation that came or went, as rdflib terms."""
+        return self._triples()
+
+    def __len__(self) -> int:
+        return sum(self.explicit.values()) + sum(self.derived.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    inserted: Net
+    deleted: Net
+    algorithm: str
+    reason: str
+    engine: str
+    phases: tuple[Phase, ...]
+    rounds: int
+    derivations: int
+
+    @property
+    def seconds(self) -> float:
+        return sum(phase.seconds for phase in self.phases)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For `--output json`."""
+        return {
+            "inserted": {"explicit": _named(self.inserted.explicit), "derived": _named(self.inserted.derived)},
+            "deleted": {"explicit": _named(self.deleted.explicit), "derived": _named(self.deleted.derived)},
+            "algorithm": self.algorithm,
+            "reason": self.reason,
+            "engine": self.engine,
+            "rounds": self.rounds,
+            "derivations": self.derivations,
+            "seconds": round(self.seconds, 6),
+            "phases": [{"name": p.name, "seconds": round(p.seconds, 6), "facts": p.facts} for p in self.phases],
+        }
+
+
+def make_report(
+    outcome: Outcome,
+    engine: str,
+    inserted: Difference,
+    deleted: Difference,
+    triples: Callable[[Difference], Iterator[tuple[Any, ...]]],
+) -> Report:
+    return Report(
+        Net(inserted.explicit, inserted.derived, lambda: triples(inserted)),
+        Net(deleted.explicit, deleted.derived, lambda: triples(deleted)),
+        outcome.algorithm,
+        outcome.reason,
+        engine,
+        tuple(outcome.phases),
+        outcome.rounds,
+        outcome.derivations,
+    )
+
+
+def _named(counts: Counts) -> dict[str, int]:
+    return {"triples" if name == TRIPLE else name: n for name, n in counts.items()}

@@ -1,0 +1,96 @@
+"""What must hold of a program before it may run: safety, arities, stratification, built-ins used as built-ins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from evergraph.errors import UserError
+from evergraph.rules.model import BUILTIN_RELATIONS, TRIPLE, Atom, Comparison, Operator, Program, Rule
+from evergraph.rules.stratify import negative_cycle, show_atom
+
+RESERVED = {*BUILTIN_RELATIONS, Operator.ILLTYPED}
+
+
+def check(program: Program) -> list[UserError]:
+    """Every mistake in the program, in the order of its rules. Cost: linear in the program."""
+    mistakes = [*_arities(program), *_heads(program)]
+    for rule in program.rules:
+        mistakes += _safety(rule)
+    for fact in program.facts:
+        mistakes += _ground(fact)
+    cycle = negative_cycle(program) if not mistakes else None
+    if cycle:
+        rule, path = cycle
+        mistakes.append(
+            UserError(
+                "EG005",
+                f"negation in a cycle: {' → '.join(path)}",
+                "a relation must not depend on its own negation; break the cycle with another relation",
+                rule.position,
+            )
+        )
+    return mistakes
+
+
+def _safety(rule: Rule) -> Iterator[UserError]:
+    bound = {v for atom in rule.atoms for v in atom.variables}
+    named = f" of rule {rule.name}" if rule.name else ""
+    places: list[tuple[str, Atom | Comparison]] = [("the head", rule.head)]
+    places += [("a negation", atom) for atom in rule.negations]
+    places += [("a comparison", comparison) for comparison in rule.comparisons]
+    for where, item in places:
+        for variable in dict.fromkeys(v for v in item.variables if v not in bound):
+            yield UserError(
+                "EG003",
+                f"unsafe variable {variable} in {where}{named}",
+                f"use {variable} in a positive atom of the body",
+                item.position,
+            )
+
+
+def _ground(fact: Atom) -> Iterator[UserError]:
+    for variable in dict.fromkeys(fact.variables):
+        yield UserError(
+            "EG003",
+            f"unsafe variable {variable} in a fact",
+            "a fact has no variables; did a body get lost?",
+            fact.position,
+        )
+
+
+def _arities(program: Program) -> Iterator[UserError]:
+    seen: dict[str, tuple[int, str]] = {name: (n, "built in") for name, n in BUILTIN_RELATIONS.items()}
+    for atom in _atoms(program):
+        if atom.relation == TRIPLE:
+            continue
+        arity, where = seen.setdefault(atom.relation, (len(atom.terms), f"line {atom.position.line if atom.position else 0}"))
+        if arity != len(atom.terms):
+            yield UserError(
+                "EG004",
+                f"{show_atom(atom)} has {len(atom.terms)} arguments, but {atom.relation} has {arity} ({where})",
+                "give a relation the same number of arguments everywhere",
+                atom.position,
+            )
+
+
+def _heads(program: Program) -> Iterator[UserError]:
+    for atom in [*(r.head for r in program.rules), *program.facts]:
+        if atom.relation in RESERVED:
+            yield UserError("EG006", f"{atom.relation} is built in and cannot be derived", "choose another name", atom.position)
+    for rule in program.rules:
+        for atom in (*rule.atoms, *rule.negations):
+            if atom.relation == Operator.ILLTYPED:
+                yield UserError(
+                    "EG006",
+                    "ILLTYPED takes a literal and a datatype and cannot be negated",
+                    "write ILLTYPED(?lt, ?dt)",
+                    atom.position,
+                )
+
+
+def _atoms(program: Program) -> Iterator[Atom]:
+    for rule in program.rules:
+        yield rule.head
+        yield from rule.atoms
+        yield from rule.negations
+    yield from program.facts

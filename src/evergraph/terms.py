@@ -1,0 +1,138 @@
+"""RDF terms as N-Triples text, and the dictionary that numbers them.
+
+A term is a `str` in the spelling pyoxigraph prints. Ids are dense, in order of first sight, below 2³², so that a pair of
+ids packs into one `uint64`. Encoding keeps the exact lexical form; equal values in different spellings stay different terms.
+Trap: language tags are lower case, as RDF 1.1 allows and as rdflib and pyoxigraph do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyoxigraph as ox
+
+from evergraph.errors import UserError
+
+Ids = npt.NDArray[np.uint64]
+MOST_TERMS = 1 << 32
+
+
+class Dictionary:
+    """Terms to ids and back.
+
+    >>> d = Dictionary()
+    >>> d.encode(["<http://a>", "<http://b>", "<http://a>"]).tolist()
+    [0, 1, 0]
+    >>> d.term(1), len(d)
+    ('<http://b>', 2)
+    """
+
+    def __init__(self) -> None:
+        self._index: dict[str, int] = {}
+        self._terms: list[str] = []
+        self._strings = pa.chunked_array([], pa.large_string())
+        self.scopes: Iterator[int] = count(1)
+
+    def __len__(self) -> int:
+        return len(self._terms)
+
+    def encode(self, terms: Sequence[str]) -> Ids:
+        """Ids for terms, new ones for terms not seen before. Cost: one dictionary look-up each."""
+        found = list(map(self._index.get, terms))
+        if None in found:
+            new = dict.fromkeys(t for t, i in zip(terms, found, strict=True) if i is None)
+            if len(self._terms) + len(new) >= MOST_TERMS:
+                raise UserError("EG106", "more than 2³² distinct terms", "split the data over several graphs")
+            self._index.update(zip(new, count(len(self._terms))))
+            self._terms.extend(new)
+            found = list(map(self._index.get, terms))
+        return np.array(found, np.uint64)
+
+    def encode_column(self, column: pa.Array) -> Ids:
+        """Ids for a column of terms; each distinct term is looked up once."""
+        encoded = column.dictionary_encode()
+        ids: Ids = self.encode(encoded.dictionary.to_pylist())[encoded.indices.to_numpy()]
+        return ids
+
+    def find(self, term: str) -> int | None:
+        """The id of a term, None if it was never seen."""
+        return self._index.get(term)
+
+    def term(self, number: int) -> str:
+        return self._terms[number]
+
+    def since(self, number: int) -> list[str]:
+        """The terms from this id on."""
+        return self._terms[number:]
+
+    def decode(self, ids: Ids) -> pa.Array:
+        """A column of terms for a column of ids. Cost: linear in the column, and once in the terms that are new."""
+        known = len(self._strings)
+        if known < len(self._terms):
+            chunk = pa.array(self._terms[known:], pa.large_string())
+            chunks = [*self._strings.chunks, chunk]
+            self._strings = pa.chunked_array([pa.concat_arrays(chunks)] if len(chunks) > 8 else chunks)
+        taken = self._strings.take(pa.array(ids.astype(np.int64)))
+        return taken.combine_chunks() if taken.num_chunks != 1 else taken.chunk(0)
+
+
+def parse_term(text: str) -> str:
+    """One term in N-Triples syntax, in canonical spelling."""
+    line = f"<http://s> <http://p> {text} ."
+    try:
+        parsed = list(ox.parse(line, format=ox.RdfFormat.N_TRIPLES))
+    except SyntaxError as error:
+        raise UserError("EG103", f"not a term: {text}", 'write <iri>, _:blank or "literal"') from error
+    if len(parsed) != 1:
+        raise UserError("EG103", f"not a term: {text}", 'write <iri>, _:blank or "literal"')
+    return str(parsed[0].object)
+
+
+def from_object(value: Any) -> str:
+    """The text of an rdflib or pyoxigraph term, or of a string in N-Triples syntax."""
+    if isinstance(value, ox.NamedNode | ox.BlankNode | ox.Literal):
+        return str(value)
+    if hasattr(value, "n3"):
+        return _from_rdflib(value)
+    if isinstance(value, str):
+        return value if value.startswith("<") and value.endswith(">") and " " not in value else parse_term(value)
+    raise UserError("EG105", f"not a term: {value!r}", "give rdflib or pyoxigraph terms, or N-Triples strings")
+
+
+def _from_rdflib(value: Any) -> str:
+    import rdflib
+
+    if isinstance(value, rdflib.Literal):
+        if value.language:
+            return str(ox.Literal(str(value), language=value.language))
+        return str(ox.Literal(str(value), datatype=ox.NamedNode(value.datatype) if value.datatype else None))
+    if isinstance(value, rdflib.BNode):
+        return f"_:{value}"
+    return f"<{value}>"
+
+
+def to_rdflib(text: str) -> Any:
+    """The rdflib term for a term's text, with its lexical form untouched."""
+    import rdflib
+
+    if text.startswith("<"):
+        return rdflib.URIRef(text[1:-1])
+    if text.startswith("_:"):
+        return rdflib.BNode(text[2:])
+    literal = next(iter(ox.parse(f"<x:s> <x:p> {text} .", format=ox.RdfFormat.N_TRIPLES))).object
+    assert isinstance(literal, ox.Literal)
+    if literal.language:
+        return rdflib.Literal(literal.value, lang=literal.language)
+    plain = literal.datatype.value == "http://www.w3.org/2001/XMLSchema#string"
+    return rdflib.Literal(literal.value, datatype=None if plain else literal.datatype.value, normalize=False)
+
+
+def rdflib_rows(columns: Iterable[pa.Array]) -> Iterator[tuple[Any, ...]]:
+    """Rows of rdflib terms, one at a time."""
+    for row in zip(*(c.to_pylist() for c in columns), strict=True):
+        yield tuple(map(to_rdflib, row))

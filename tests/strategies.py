@@ -1,0 +1,131 @@
+"""Random safe stratified programs, facts and update sequences, for the laws.
+
+Relations sit on levels: a rule may use anything at or below the level of its head and negate only what is below, so every
+program is stratified. Triples with variable predicates read and write the triple level, the lowest.
+"""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from evergraph.rules.model import (
+    TRIPLE,
+    TYPE,
+    Atom,
+    BodyItem,
+    Comparison,
+    Negation,
+    Operator,
+    Program,
+    Rule,
+    Term,
+    Variable,
+)
+
+EX = "http://example.org/"
+NAMES = [f"<{EX}{c}>" for c in "abcdef"]
+PREDICATES = [f"<{EX}p>", f"<{EX}q>", TYPE, "<http://www.w3.org/2000/01/rdf-schema#subClassOf>"]
+CLASSES = [f"<{EX}C>", f"<{EX}D>"]
+NUMBERS = ['"1"^^<http://www.w3.org/2001/XMLSchema#integer>', '"02"^^<http://www.w3.org/2001/XMLSchema#integer>']
+VARIABLES = [Variable(n) for n in "xyzw"]
+LEVELS = {
+    "edge": (0, 2),
+    "path": (0, 2),
+    "node": (0, 1),
+    "wide": (0, 3),
+    "far": (1, 2),
+    "odd": (1, 1),
+    "top": (2, 2),
+    "flag": (2, 0),
+}
+
+
+@st.composite
+def terms(draw: st.DrawFn, variables: float = 0.85) -> Term:
+    if draw(st.floats(0, 1)) < variables:
+        return draw(st.sampled_from(VARIABLES))
+    return draw(st.sampled_from(NAMES + CLASSES + NUMBERS))
+
+
+@st.composite
+def triple_atoms(draw: st.DrawFn) -> Atom:
+    subject = draw(terms())
+    predicate: Term = draw(st.sampled_from([*PREDICATES, *PREDICATES, Variable("p")]))
+    value = draw(st.sampled_from(CLASSES)) if predicate == TYPE and draw(st.booleans()) else draw(terms())
+    return Atom(TRIPLE, (subject, predicate, value))
+
+
+@st.composite
+def atoms(draw: st.DrawFn, most: int) -> Atom:
+    """An atom of a relation at or below a level; triples count as level 0."""
+    if draw(st.booleans()):
+        return draw(triple_atoms())
+    name = draw(st.sampled_from([n for n, (level, _) in LEVELS.items() if level <= most]))
+    return Atom(name, tuple(draw(terms()) for _ in range(LEVELS[name][1])))
+
+
+@st.composite
+def rules(draw: st.DrawFn) -> Rule:
+    level = draw(st.sampled_from([0, 0, 0, 1, 2]))
+    body: list[BodyItem] = [draw(atoms(level)) for _ in range(draw(st.integers(1, 3)))]
+    bound = sorted({v for a in body for v in a.variables}, key=str)
+
+    def safe(term: Term) -> Term:
+        if isinstance(term, Variable) and term not in bound:
+            return draw(st.sampled_from(bound)) if bound else NAMES[0]
+        return term
+
+    def safe_atom(atom: Atom) -> Atom:
+        return Atom(atom.relation, tuple(map(safe, atom.terms)))
+
+    if level and draw(st.booleans()):
+        body.append(Negation(safe_atom(draw(atoms(level - 1)))))
+    if len(bound) > 1 and draw(st.integers(0, 4)) == 0:
+        operator = draw(st.sampled_from([o for o in Operator if o != Operator.ILLTYPED]))
+        body.append(Comparison(operator, bound[0], bound[1]))
+    if level == 0 and draw(st.booleans()):
+        head = safe_atom(draw(triple_atoms()))
+    else:
+        name = draw(st.sampled_from([n for n, (at, _) in LEVELS.items() if at == level]))
+        head = safe_atom(Atom(name, tuple(draw(terms()) for _ in range(LEVELS[name][1]))))
+    return Rule(head, tuple(body))
+
+
+programs = st.builds(lambda rs: Program(tuple(rs)), st.lists(rules(), min_size=1, max_size=6))
+
+
+@st.composite
+def facts(draw: st.DrawFn) -> Atom:
+    constants = st.sampled_from(NAMES + CLASSES + NUMBERS)
+    if draw(st.booleans()):
+        predicate = draw(st.sampled_from(PREDICATES))
+        return Atom(TRIPLE, (draw(st.sampled_from(NAMES + CLASSES)), predicate, draw(constants)))
+    name = draw(st.sampled_from(["edge", "edge", "path", "node", "wide", "odd"]))
+    return Atom(name, tuple(draw(constants) for _ in range(LEVELS[name][1])))
+
+
+updates = st.lists(st.lists(facts(), min_size=1, max_size=8), min_size=1, max_size=4)
+
+
+VOCABULARY = [
+    f"<{prefix}{name}>"
+    for prefix, names in (
+        ("http://www.w3.org/2000/01/rdf-schema#", "subClassOf subPropertyOf domain range"),
+        ("http://www.w3.org/2002/07/owl#", "inverseOf equivalentClass sameAs someValuesFrom onProperty hasValue"),
+    )
+    for name in names.split()
+]
+KINDS = [f"<http://www.w3.org/2002/07/owl#{k}>" for k in ("TransitiveProperty", "SymmetricProperty", "FunctionalProperty")]
+
+
+@st.composite
+def ontology_triples(draw: st.DrawFn) -> Atom:
+    """A triple of RDFS and OWL vocabulary; now and then the vocabulary itself is the subject."""
+    names = [*NAMES[:4], *CLASSES, f"<{EX}p>", f"<{EX}q>"]
+    subjects = [*names, *names, *names, *VOCABULARY[:4], TYPE, *KINDS]
+    predicate = draw(st.sampled_from([*VOCABULARY, TYPE, TYPE, f"<{EX}p>", f"<{EX}q>", f"<{EX}p>"]))
+    value = draw(st.sampled_from([*KINDS, *CLASSES] if predicate == TYPE else [*names, *names, *VOCABULARY[:2], *KINDS[:1]]))
+    return Atom(TRIPLE, (draw(st.sampled_from(subjects)), predicate, value))
+
+
+ontology_updates = st.lists(st.lists(ontology_triples(), min_size=1, max_size=6), min_size=1, max_size=3)

@@ -1,0 +1,60 @@
+"""Cases: a folder of files is a test, on every engine. See `tests/cases/README.md`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conftest import assert_same, everything, triples
+from evergraph import KnowledgeGraph, Program
+from evergraph.formats import read_text
+from evergraph.rules.model import TRIPLE, Atom
+from evergraph.rules.printer import print_atom
+from evergraph.rules.sources import SETS
+
+CASES = Path(__file__).parent / "cases"
+FOLDERS = sorted(p.parent for pattern in ("base.nt", "base.dlog") for p in CASES.rglob(pattern))
+
+
+def rules_of(folder: Path) -> Program:
+    own = folder / "rules.dlog"
+    return Program.load(own) if own.exists() else Program.load(folder.parent.name)
+
+
+def expected(folder: Path, step: str) -> tuple[set[str], set[str]]:
+    """Triples and facts of named relations that a step leaves behind."""
+    facts: set[Atom] = set()
+    if (text := folder / f"{step}.expect.nt").exists():
+        for block in read_text(text.read_bytes()):
+            facts |= {Atom(TRIPLE, row) for row in zip(*(c.to_pylist() for c in block), strict=True)}
+    if (program := folder / f"{step}.expect.dlog").exists():
+        facts |= set(Program.load(program).facts)
+    shown = {f: print_atom(f) for f in facts}
+    return {s for f, s in shown.items() if f.relation == TRIPLE}, {s for f, s in shown.items() if f.relation != TRIPLE}
+
+
+def run_case(folder: Path, program: Program, engine: object) -> None:
+    """Insert the base and then each step, and compare with what is expected after each."""
+    kg = KnowledgeGraph(program, engine=engine)
+    steps = [("00", [p for p in (folder / "base.nt", folder / "base.dlog") if p.exists()])]
+    for path in sorted(folder.glob("[0-9][0-9].insert.*")):
+        steps.append((path.name[:2], [path]))
+    for step, paths in steps:
+        for path in paths:
+            kg.update(insert=path.read_text() if path.suffix == ".nt" else path)
+        want_triples, want_named = expected(folder, step)
+        shown = {name for f in want_named for name in [f.partition("(")[0]]} | {"inconsistency"}
+        assert_same(triples(kg), want_triples, f"{folder.name} after step {step}")
+        named = {f for f in everything(kg) if f.partition("(")[0] in shown}
+        assert_same(named, want_named, f"{folder.name} after step {step}, named relations")
+
+
+def test_there_are_cases() -> None:
+    assert {folder.parent.name for folder in FOLDERS} >= set(SETS)
+
+
+@pytest.mark.parametrize("engine", ["memory", "reference"])
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda f: f"{f.parent.name}/{f.name}")
+def test_case(folder: Path, engine: str) -> None:
+    run_case(folder, rules_of(folder), engine)
