@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 from evergraph import KnowledgeGraph
 from evergraph.engines.base import Which
 from evergraph.rules.model import TRIPLE, Atom
 from evergraph.rules.printer import print_atom
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """One Spark session serves the whole run."""
+    from evergraph.engines.spark import make_session
+
+    session = make_session("local[2]")
+    yield session
+    session.stop()
+
 
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("default")

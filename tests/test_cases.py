@@ -58,3 +58,9 @@ def test_there_are_cases() -> None:
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda f: f"{f.parent.name}/{f.name}")
 def test_case(folder: Path, engine: str) -> None:
     run_case(folder, rules_of(folder), engine)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda f: f"{f.parent.name}/{f.name}")
+def test_case_on_spark(folder: Path, spark: object) -> None:
+    run_case(folder, rules_of(folder), spark)

@@ -15,7 +15,7 @@ from evergraph.engines.base import Difference, Engine, Which
 from evergraph.engines.memory import MemoryEngine
 from evergraph.engines.reference import ReferenceEngine
 from evergraph.errors import UserError
-from evergraph.formats import Rejects
+from evergraph.formats import Progress, Rejects
 from evergraph.maintain.outcome import Phase
 from evergraph.maintain.seminaive import insert as insert_seminaive
 from evergraph.plan.compile import Plan, compile_program
@@ -53,16 +53,17 @@ class KnowledgeGraph:
 
     # -- changing ----------------------------------------------------------------------------------------------------
 
-    def update(self, *, insert: Any = (), rejects: Rejects | None = None) -> Report:
+    def update(self, *, insert: Any = (), rejects: Rejects | None = None, progress: Progress | None = None) -> Report:
         """Insert facts and keep the materialisation true: one atomic change.
 
         `insert` takes a path or list of paths, N-Triples or Datalog text, an iterable of triples (rdflib or pyoxigraph
         terms, or N-Triples strings), an rdflib Graph, or a pandas, Arrow or Spark frame with columns `subject, predicate,
-        object`. An exception leaves the graph as it was. With `rejects`, bad lines of files are kept there and skipped.
+        object`. An exception leaves the graph as it was. With `rejects`, bad lines of files are kept there and skipped;
+        `progress` is told how far the work is.
         Cost: the rule instances that use a new fact.
         """
         start = time.perf_counter()
-        facts = inputs.read(insert, self._dictionary, rejects)
+        facts = inputs.read(insert, self._dictionary, rejects, progress)
         self._check_arities({name: len(columns) for name, columns in facts.items()})
         seen = len(self._dictionary)
         for name, rows in self._builtins.items():
@@ -72,7 +73,7 @@ class KnowledgeGraph:
         read = Phase("read", time.perf_counter() - start, sum(len(c[0]) for c in facts.values() if c))
         self._engine.begin()
         try:
-            outcome = insert_seminaive(self._engine, self._plan, facts)
+            outcome = insert_seminaive(self._engine, self._plan, facts, progress)
             with outcome.phase("commit"):
                 change = self._engine.commit()
         except BaseException:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyoxigraph as ox
 
 from evergraph.errors import UserError
-from evergraph.formats import Rejects, expand, read_files, read_text
+from evergraph.formats import Progress, Rejects, expand, read_files, read_text
 from evergraph.formats.files import is_data_file
 from evergraph.rules.model import TRIPLE, Atom, Program
 from evergraph.terms import Dictionary, Ids, from_object
@@ -25,9 +25,11 @@ COLUMNS = ("subject", "predicate", "object")
 _NTRIPLES = re.compile(r"\s*(#|(<[^>]*>|_:\S+)\s+<)")
 
 
-def read(source: Any, dictionary: Dictionary, rejects: Rejects | None = None) -> dict[str, list[Ids]]:
+def read(
+    source: Any, dictionary: Dictionary, rejects: Rejects | None = None, progress: Progress | None = None
+) -> dict[str, list[Ids]]:
     """Columns of ids for one input of any accepted type."""
-    collected = _Columns(dictionary)
+    collected = _Columns(dictionary, progress)
     _read(source, collected, rejects)
     return collected.facts()
 
@@ -35,8 +37,8 @@ def read(source: Any, dictionary: Dictionary, rejects: Rejects | None = None) ->
 class _Columns:
     """Parts of columns by relation, joined at the end."""
 
-    def __init__(self, dictionary: Dictionary) -> None:
-        self.dictionary = dictionary
+    def __init__(self, dictionary: Dictionary, progress: Progress | None) -> None:
+        self.dictionary, self.progress = dictionary, progress
         self._parts: dict[str, list[list[Ids]]] = {}
 
     def add_text(self, relation: str, columns: Iterable[pa.Array]) -> None:
@@ -90,7 +92,7 @@ def _read_paths(paths: list[str | Path], out: _Columns, rejects: Rejects | None)
             _read_program(Program.load(path), out)
         else:
             data.append(path)
-    for block in read_files(expand(data), out.dictionary.scopes, rejects):
+    for block in read_files(expand(data), out.dictionary.scopes, rejects, out.progress):
         out.add_text(TRIPLE, block)
 
 

@@ -70,7 +70,7 @@ INTEGER_FORM = r"^[+-]?[0-9]+$"
 DECIMAL_FORM = r"^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)$"
 DECIMAL_PARTS = r"^(?:\+|(-))?0*([0-9]*)(?:\.([0-9]*?)0*)?$"
 FLOAT_FORM = r"^(?:[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[Ee][+-]?[0-9]+)?|INF)|NaN)$"
-BOOLEAN_FORMS = pa.array(["false", "0", "true", "1"], pa.large_string())
+BOOLEAN_FORMS = ("false", "0", "true", "1")
 DATETIME_FORM = re.compile(
     r"(-?(?:[1-9][0-9]{4,}|[0-9]{4}))-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?"
     r"(?:(Z)|([+-])([0-9]{2}):([0-9]{2}))?"
@@ -242,7 +242,7 @@ class Values:
         if space == DECIMAL:
             self._read_decimals(name, ids, lexical)
         elif space == BOOLEAN:
-            forms = pc.index_in(lexical, BOOLEAN_FORMS)
+            forms = pc.index_in(lexical, pa.array(BOOLEAN_FORMS, pa.large_string()))
             numbers = forms.drop_null().to_numpy() // 2
             self._store(name, ids[_mask(forms.is_valid())], numbers, numbers.tolist())
         elif space == DATETIME:

@@ -24,6 +24,8 @@ Emit = Callable[[Key, Words], None]
 """Takes derived rows of one relation, with repetitions, in no order."""
 
 
+FEW, MANY_ROWS = 16, 10**6
+"""A source of this many relations is taken for one of so many rows, without asking each."""
 ONE_BY_ONE = 8
 """Up to so many rows are taken one by one when a variable predicate is cut: slices cost less than searches."""
 
@@ -44,13 +46,13 @@ class Table:
 
     def value(self, term: Value) -> Column | None:
         """A scalar, an array, or None for a variable that is not bound."""
-        if not is_variable(term):
+        if isinstance(term, int):
             return U64(term)
-        found = self.columns.get(term)  # type: ignore[arg-type]
-        return found if found is not None else self.fixed.get(term)  # type: ignore[arg-type]
+        found = self.columns.get(term)
+        return found if found is not None else self.fixed.get(term)
 
     def binds(self, term: Value) -> bool:
-        return term in self.columns or term in self.fixed or not is_variable(term)
+        return isinstance(term, int) or term in self.columns or term in self.fixed
 
     def take(self, index: Array) -> Table:
         """Rows by index or by mask."""
@@ -60,7 +62,7 @@ class Table:
             return Table(int(index.sum()) if index.dtype == bool else len(index), {}, self.fixed)
         return Table(len(chosen), columns, self.fixed)
 
-    def keep(self, needed: set[str]) -> Table:
+    def keep(self, needed: frozenset[str]) -> Table:
         return Table(
             self.count,
             {v: c for v, c in self.columns.items() if v in needed},
@@ -174,20 +176,19 @@ class _Evaluation:
 
     def _cost(self, table: Table, atom: PlanAtom, source: Relations) -> float:
         """A guess at how many rows the atom adds: its size, a thousandth for each bound argument."""
-        bound = sum(table.binds(a) for a in atom.args)
+        bound = 0
+        for arg in atom.args:
+            bound += table.binds(arg)
         if not atom.open:
-            size = len(source[atom.relation])
+            size = source[atom.relation].count
         else:
-            size = sum(len(r) for k, r in source.items() if isinstance(k, int))
-            if table.binds(atom.relation):
-                size //= 10
-            else:
-                size *= 1000
+            size = sum(r.count for k, r in source.items() if isinstance(k, int)) if len(source) < FEW else MANY_ROWS
+            size = size // 10 if table.binds(atom.relation) else size * 1000
         return size / 1000.0**bound
 
     # -- one atom ------------------------------------------------------------------------------------------------------
 
-    def _join(self, table: Table, args: tuple[Value, ...], relation: Relation, needed: set[str]) -> Table:
+    def _join(self, table: Table, args: tuple[Value, ...], relation: Relation, needed: frozenset[str]) -> Table:
         values = [table.value(a) for a in args]
         bound = [i for i, v in enumerate(values) if v is not None]
         free = [i for i, v in enumerate(values) if v is None]
@@ -306,8 +307,8 @@ class _Evaluation:
 
     # -- checks and head ----------------------------------------------------------------------------------------------
 
-    def _variables(self, check: Check) -> set[str]:
-        return {str(self.rule.head.relation)} if check is None else check.variables
+    def _variables(self, check: Check) -> frozenset[str]:
+        return frozenset([str(self.rule.head.relation)]) if check is None else check.variables
 
     def _mask(self, table: Table, check: Check) -> Array:
         """The rows of the table that pass a check."""

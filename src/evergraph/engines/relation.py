@@ -25,18 +25,14 @@ Order = tuple[int, ...]
 class Run:
     """An immutable sorted set of rows, in one or more column orders."""
 
-    __slots__ = ("_orders", "arity", "arrays")
+    __slots__ = ("_orders", "arity", "arrays", "count", "words")
 
     def __init__(self, arrays: Arrays, arity: int, words: Words, orders: dict[Order, Words] | None = None) -> None:
-        self.arrays, self.arity = arrays, arity
+        self.arrays, self.arity, self.words, self.count = arrays, arity, words, len(words[0])
         self._orders = {tuple(range(arity)): words, **(orders or {})}
 
     def __len__(self) -> int:
-        return len(self.words[0])
-
-    @property
-    def words(self) -> Words:
-        return next(iter(self._orders.values()))
+        return self.count
 
     @property
     def orders(self) -> dict[Order, Words]:
@@ -93,21 +89,18 @@ class Run:
 class Relation:
     """An immutable set of rows under small changes."""
 
-    __slots__ = ("base", "minus", "plus")
+    __slots__ = ("arity", "base", "count", "minus", "plus")
 
     def __init__(self, base: Run, plus: Run | None = None, minus: Run | None = None) -> None:
-        self.base, self.plus, self.minus = base, plus, minus
-
-    @property
-    def arity(self) -> int:
-        return self.base.arity
+        self.base, self.plus, self.minus, self.arity = base, plus, minus, base.arity
+        self.count = base.count + (plus.count if plus is not None else 0) - (minus.count if minus is not None else 0)
 
     @property
     def nbytes(self) -> int:
         return sum(run.nbytes for run in (self.base, self.plus, self.minus) if run is not None)
 
     def __len__(self) -> int:
-        return len(self.base) + len(self.plus or ()) - len(self.minus or ())
+        return self.count
 
     def parts(self) -> Iterator[tuple[Run, Run | None]]:
         """Runs to read, each with the run of rows to leave out of it."""
@@ -151,7 +144,7 @@ class Relation:
     def _settle(self, plus: Run | None, minus: Run | None) -> Relation:
         plus = plus if plus is not None and len(plus) else None
         minus = minus if minus is not None and len(minus) else None
-        size = len(plus or ()) + len(minus or ())
+        size = (plus.count if plus is not None else 0) + (minus.count if minus is not None else 0)
         if size * MERGE_FRACTION <= len(self.base):
             return Relation(self.base, plus, minus)
         base = self.base if minus is None else self.base.filter(minus, keep=False)

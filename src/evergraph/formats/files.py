@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import glob
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,7 +81,13 @@ def expand(sources: Iterable[str | Path]) -> list[Path]:
     return found
 
 
-def read_files(paths: Iterable[Path], scopes: Iterator[int], rejects: Rejects | None = None) -> Iterator[Block]:
+Progress = Callable[[str, float], None]
+"""Told what is being done and how much of it is done, between 0 and 1."""
+
+
+def read_files(
+    paths: Iterable[Path], scopes: Iterator[int], rejects: Rejects | None = None, progress: Progress | None = None
+) -> Iterator[Block]:
     """Blocks of subject, predicate and object columns, file after file; blocks of a file are parsed in parallel."""
     todo = []
     for path in paths:
@@ -89,13 +95,17 @@ def read_files(paths: Iterable[Path], scopes: Iterator[int], rejects: Rejects | 
         if kind is None:
             raise UserError("EG102", f"unknown file type: {path}", f"known endings: {_known()}")
         todo.append((path, kind))
+    total, done = max(1, sum(path.stat().st_size for path, _ in todo)), 0
     for path, (format_, compression) in todo:
-        if compression is None and path.stat().st_size == 0:
-            continue
         scope = next(scopes)
         try:
-            with pa.input_stream(str(path), compression=compression) as stream:
-                yield from _read(stream, format_, str(path), scope, rejects)
+            with pa.OSFile(str(path)) as raw:
+                stream = pa.CompressedInputStream(raw, compression) if compression else raw
+                for block in _read(stream, format_, str(path), scope, rejects):
+                    if progress is not None:
+                        progress("read", (done + raw.tell()) / total)
+                    yield block
+            done += path.stat().st_size
         except UserError:
             raise
         except OSError as error:

@@ -23,13 +23,14 @@ Example:
 from __future__ import annotations
 
 from evergraph.engines.base import Engine, Facts, Which
+from evergraph.formats import Progress
 from evergraph.maintain.outcome import Outcome
 from evergraph.maintain.recompute import recompute
 from evergraph.plan.compile import Plan
 from evergraph.plan.schema import Rules
 
 
-def insert(engine: Engine, plan: Plan, facts: Facts) -> Outcome:
+def insert(engine: Engine, plan: Plan, facts: Facts, progress: Progress | None = None) -> Outcome:
     """Insert explicit facts and draw their consequences; the caller commits or rolls back."""
     outcome = Outcome("seminaive", "insertions only")
     empty = not engine.counts(Which.ALL)
@@ -37,6 +38,8 @@ def insert(engine: Engine, plan: Plan, facts: Facts) -> Outcome:
         full = engine.insert(facts)
         phase.facts = sum(len(columns[0]) for columns in facts.values() if columns)
     for number, rules in enumerate(plan.strata):
+        if progress is not None:
+            progress("close", number / len(plan.strata))
         if not empty and _negates(rules, engine.arrived()):
             recomputed = recompute(engine, plan, "a rule negates a relation that has grown")
             recomputed.phases = outcome.phases + recomputed.phases

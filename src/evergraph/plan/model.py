@@ -8,7 +8,7 @@ pickled into Spark's workers.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from evergraph.rules.model import TRIPLE, Atom, Rule, Term, Variable
 
@@ -26,16 +26,14 @@ def is_variable(value: Value) -> bool:
 class PlanAtom:
     relation: Key
     args: tuple[Value, ...]
+    open: bool = field(init=False, compare=False, repr=False)
+    """Whether the predicate is a variable."""
+    variables: frozenset[str] = field(init=False, compare=False, repr=False)
+    """Every variable of the atom, that of its predicate included."""
 
-    @property
-    def open(self) -> bool:
-        """Whether the predicate is a variable."""
-        return is_variable(self.relation)
-
-    @property
-    def variables(self) -> set[str]:
-        """Every variable of the atom, that of its predicate included."""
-        return {v for v in (self.relation, *self.args) if is_variable(v)}  # type: ignore[misc]
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "open", is_variable(self.relation))
+        object.__setattr__(self, "variables", frozenset(str(v) for v in (self.relation, *self.args) if is_variable(v)))
 
     def __str__(self) -> str:
         return f"{self.relation}({', '.join(map(str, self.args))})"
@@ -48,8 +46,8 @@ class PlanFilter:
     right: Value
 
     @property
-    def variables(self) -> set[str]:
-        return {v for v in (self.left, self.right) if is_variable(v)}  # type: ignore[misc]
+    def variables(self) -> frozenset[str]:
+        return frozenset(str(v) for v in (self.left, self.right) if is_variable(v))
 
 
 @dataclass(frozen=True, slots=True)

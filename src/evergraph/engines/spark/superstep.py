@@ -69,7 +69,7 @@ class Superstep:
         found = read_relations(self.arrays, state, str(job.update))
         self.explicit = found.get(Kind.EXPLICIT, {})
         self.relations = {} if job.forget else found.get(Kind.RELATION, {})
-        self.arrived = found.get(Kind.ARRIVED, {})
+        self.arrived = found.get(Kind.ARRIVED, {}) if job.keep_arrived else {}
         self.fixpoint = Fixpoint(Kernel(self.arrays, job.values), self.relations, self.sieve)
 
     def run(self, mail: pa.Table) -> pa.Table:
@@ -78,7 +78,7 @@ class Superstep:
             self._start_again()
         for key in self.job.resend:
             if key in self.relations:
-                self._send(key, self.relations[key].arity, self._owned(key, self.relations[key].rows()))
+                self._send(key, self.relations[key].arity, self._owned(self.relations[key]))
         self._receive(mail)
         if self.job.reopen:
             for key, relation in self.arrived.items():
@@ -154,7 +154,7 @@ class Superstep:
 
     def _stats(self, seconds: float, sent: int) -> bytes:
         def owned(relations: dict[Key, Relation]) -> dict[str, int]:
-            return {name_of(k): len(self._owned(k, r.rows())[0]) for k, r in relations.items()}
+            return {name_of(k): len(self._owned(r)[0]) for k, r in relations.items()}
 
         arrived = owned(self.arrived)
         stats = {
@@ -172,15 +172,15 @@ class Superstep:
         }
         return json.dumps(stats).encode()
 
-    def _owned(self, key: Key, words: Words) -> Words:
+    def _owned(self, relation: Relation) -> Words:
         """The rows of which this shard is the owner."""
-        arity = self.relations[key].arity if key in self.relations else self.explicit[key].arity
-        mask = self.job.placement.owner(self.arrays, arity, words) == self.shard
+        words = relation.rows()
+        mask = self.job.placement.owner(self.arrays, relation.arity, words) == self.shard
         return tuple(w[mask] for w in words)
 
     def _explicit_among(self, key: Key, relation: Relation) -> int:
         known = self.explicit.get(key)
-        return 0 if known is None else int(known.contains(self._owned(key, relation.rows())).sum())
+        return 0 if known is None else int(known.contains(self._owned(relation)).sum())
 
     def _classes(self) -> list[int]:
         """Named classes with instances at this shard."""
