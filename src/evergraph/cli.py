@@ -177,8 +177,8 @@ def _build(
 @contextmanager
 def _progress(what: str) -> Iterator[Progress]:
     """A bar on a terminal, a plain line per kind of work elsewhere; both on standard error."""
-    from rich.console import Console
     from rich import progress as bars
+    from rich.console import Console
 
     console = Console(stderr=True)
     if not console.is_terminal:

@@ -95,9 +95,10 @@ class KnowledgeGraph:
                     "give a relation the same number of arguments everywhere",
                 )
 
-    def _mentioned_builtins(self) -> dict[str, Callable[[int], tuple[Ids, Ids]]]:
+    def _mentioned_builtins(self) -> dict[str, Callable[[int], tuple[Ids, ...]]]:
         mentioned = {a.relation for rule in self._rules.rules for a in (*rule.atoms, *rule.negations)}
-        rows = {"DATATYPE": self._values.datatypes, "SAMEVALUE": self._values.same_values}
+        values = self._values
+        rows = {"DATATYPE": values.datatypes, "SAMEVALUE": values.same_values, "SUPPORTED": values.supported}
         return {name: rows[name] for name in BUILTIN_RELATIONS if name in mentioned}
 
     # -- reading -----------------------------------------------------------------------------------------------------

@@ -101,6 +101,22 @@ class Values:
         self._firsts: tuple[dict[Hashable, int], ...] = tuple({} for _ in KINDS)
         self._followers: Ids = np.zeros(0, np.uint64)
 
+    @classmethod
+    def over(cls, dictionary: Dictionary, rows: npt.NDArray[Any]) -> Values:
+        """Values whose rows were made elsewhere; good for comparing."""
+        values = cls(dictionary)
+        values._rows, values._count = rows, len(rows)
+        return values
+
+    def rows_since(self, start: int) -> tuple[npt.NDArray[Any], list[str]]:
+        """The rows of all terms from this id on, and the terms."""
+        self._extend()
+        return self._rows[start : self._count], self._dictionary.since(start)
+
+    def supported(self, start: int) -> tuple[Ids]:
+        """The datatypes that are known here, once: when nothing has been seen before."""
+        return (self._dictionary.encode([_iri(name) for name in BIT] if start == 0 else []),)
+
     def compare(self, operator: str, left: Ids, right: Ids) -> Mask:
         """Mask for two equally long columns. Cost: linear; exact or textual work once per distinct pair that needs it.
 

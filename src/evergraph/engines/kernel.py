@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from evergraph.engines.arrays import U64, Array, Arrays, Column, Words
 from evergraph.engines.relation import Relation, Run
-from evergraph.plan.model import Key, PlanAtom, PlanFilter, PlanRule, Value, is_variable
+from evergraph.plan.model import Key, PlanAtom, PlanFilter, PlanRule, Value
 
 Relations = Mapping[Key, Relation]
 Emit = Callable[[Key, Words], None]

@@ -24,8 +24,8 @@ TYPE = f"<{RDF}type>"
 
 PREFIXES: Mapping[str, str] = MappingProxyType({"rdf": RDF, "rdfs": RDFS, "owl": OWL, "xsd": XSD})
 
-BUILTIN_RELATIONS = {"DATATYPE": 2, "SAMEVALUE": 2}
-"""Relations the dictionary fills: the datatypes of a literal; pairs of distinct literals with one value."""
+BUILTIN_RELATIONS = {"DATATYPE": 2, "SAMEVALUE": 2, "SUPPORTED": 1}
+"""Relations the dictionary fills: datatypes of literals; pairs of distinct literals with one value; known datatypes."""
 
 
 class Operator(StrEnum):

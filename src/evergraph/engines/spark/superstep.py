@@ -1,17 +1,19 @@
 """One superstep at one shard: merge the mail, close locally, keep what lives here, send the rest.
 
-Runs in Spark's Python workers. Everything it needs comes in through a `Job` and the rows of its shard; everything it has to
-say goes out as rows: the shard's relations, mail for other shards, and one row of statistics.
+Runs in Spark's Python workers. A `Job` says what to do and where the shard's relations stand; what the shard has to say
+goes out as letters: facts for other shards, and one answer to the driver.
 
-Invariant: between supersteps every fact is, or is on its way, to all of its homes; a shard is closed under the rules over
-the facts it holds. When no mail is under way, the whole is closed: each rule instance meets at some shard.
+Invariant: between supersteps every fact is at, or on its way to, all of its homes; a shard is closed under the rules over
+the facts it holds. When no mail is under way the whole is closed: each rule instance meets at some shard.
 """
 
 from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -20,31 +22,26 @@ from evergraph.engines.arrays import Arrays, Words
 from evergraph.engines.fixpoint import Fixpoint
 from evergraph.engines.kernel import Kernel
 from evergraph.engines.relation import Relation, Run
+from evergraph.engines.spark import files, mail
+from evergraph.engines.spark.mail import Kind, Letter, name_of
 from evergraph.engines.spark.placement import Placement
-from evergraph.engines.spark.rows import (
-    Kind,
-    Row,
-    key_of,
-    name_of,
-    read_relations,
-    read_rows,
-    relation_rows,
-    to_table,
-    words_row,
-)
 from evergraph.plan.model import Key
 from evergraph.plan.schedule import Component
+
+ALL, EXPLICIT, ARRIVED = "all", "explicit", "arrived"
+"""The roles of relations at a shard: its facts, which of those it owns are explicit, and what came in this update."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What all shards do in a superstep."""
+    """What the shards do in a superstep."""
 
+    folder: Path
+    answers: dict[int, dict[str, Any]]
+    """What each shard said last: where its relations stand, and how many facts they hold."""
     placement: Placement
     labels: tuple[int, ...]
-    """What shards are called in Spark's rows."""
-    update: int
-    """The number of the update, so that what arrived in another is not mistaken for this one's."""
+    """What shards are called in mail: Spark hashes each label to a partition of its own."""
     named: frozenset[int]
     """Classes that rules name: each shard says which of them have instances."""
     components: tuple[Component, ...]
@@ -62,36 +59,39 @@ class Job:
 
 
 class Superstep:
-    def __init__(self, job: Job, shard: int, state: pa.Table) -> None:
+    def __init__(self, job: Job, shard: int) -> None:
         self.job, self.shard = job, shard
         self.arrays = Arrays()
+        self.last = job.answers.get(shard, {})
+        self.manifest = tuple(files.Stored(*stored) for stored in self.last.get("manifest", ()))
+        self.before = files.load(self.arrays, job.folder, self.manifest, (ALL, EXPLICIT, ARRIVED))
+        self.relations = {} if job.forget else dict(self.before[ALL])
+        self.explicit = dict(self.before[EXPLICIT])
+        self.arrived = dict(self.before[ARRIVED]) if job.keep_arrived else {}
         self.outbox: dict[int, dict[tuple[Key, int], list[Words]]] = {}
-        found = read_relations(self.arrays, state, str(job.update))
-        self.explicit = found.get(Kind.EXPLICIT, {})
-        self.relations = {} if job.forget else found.get(Kind.RELATION, {})
-        self.arrived = found.get(Kind.ARRIVED, {}) if job.keep_arrived else {}
-        self.fixpoint = Fixpoint(Kernel(self.arrays, job.values), self.relations, self.sieve)
+        self.fixpoint = Fixpoint(Kernel(self.arrays, job.values), self.relations, self.send)
 
-    def run(self, mail: pa.Table) -> pa.Table:
+    def run(self, inbox: pa.Table) -> pa.Table:
         start = time.perf_counter()
         if self.job.forget:
             self._start_again()
         for key in self.job.resend:
             if key in self.relations:
-                self._send(key, self.relations[key].arity, self._owned(self.relations[key]))
-        self._receive(mail)
+                self.send(key, self.relations[key].arity, self._owned(self.relations[key]))
+        self._receive(inbox)
         if self.job.reopen:
             for key, relation in self.arrived.items():
-                known = self.fixpoint.arrived.get(key)
-                self.fixpoint.arrived[key] = relation.base if known is None else relation.base.merge(known)
+                self._arrive(key, Run(self.arrays, relation.arity, relation.rows()), self.fixpoint.arrived)
         self.fixpoint.close(self.job.components, self.job.full)
-        return self._table(time.perf_counter() - start)
+        if self.job.keep_arrived:
+            gathered = {key: relation.base for key, relation in self.arrived.items()}
+            for key, run in self.fixpoint.arrived.items():
+                self._arrive(key, run, gathered)
+            self.arrived = {key: Relation(run) for key, run in gathered.items()}
+        return mail.to_table([*self._letters(), self._answer(time.perf_counter() - start)])
 
-    def sieve(self, key: Key, arity: int, words: Words) -> Words:
-        """Send derived rows to their homes and keep those that live here."""
-        return self._send(key, arity, words)
-
-    def _send(self, key: Key, arity: int, words: Words) -> Words:
+    def send(self, key: Key, arity: int, words: Words) -> Words:
+        """Put rows into the outbox for their other homes; returns those that live here."""
         here = words
         for number, mask in enumerate(self.job.placement.homes(self.arrays, key, arity, words)):
             part = words if bool(mask.all()) else tuple(w[mask] for w in words)
@@ -104,73 +104,61 @@ class Superstep:
     def _start_again(self) -> None:
         for key, relation in self.explicit.items():
             words = relation.rows()
-            self._send(key, relation.arity, words)
+            self.send(key, relation.arity, words)
             self.fixpoint.insert({key: Run(self.arrays, relation.arity, words)})
 
-    def _receive(self, mail: pa.Table) -> None:
-        """Merge the mail; what another shard made explicit here is explicit here."""
-        inbox: dict[Key, list[Words]] = {}
-        arities: dict[Key, int] = {}
-        for row, words in read_rows(mail):
-            key = key_of(row.key)
-            arities[key] = row.arity
-            inbox.setdefault(key, []).append(words)
-            if row.kind == Kind.EXPLICIT_MAIL:
-                self._make_explicit(key, row.arity, words)
-        for key, parts in inbox.items():
-            self.fixpoint.insert({key: Run(self.arrays, arities[key], self.arrays.unique(parts))})
+    def _receive(self, inbox: pa.Table) -> None:
+        """Merge the mail; what it makes explicit here is explicit here."""
+        parts: dict[tuple[Key, int], list[Words]] = {}
+        for kind, key, arity, words in mail.read(inbox):
+            parts.setdefault((key, arity), []).append(words)
+            if kind == Kind.EXPLICIT:
+                known = self.explicit.get(key)
+                new = Run(self.arrays, arity, words if known is None else known.new(words))
+                self.explicit[key] = Relation(new) if known is None else known.add(new)
+        self.fixpoint.insert({key: Run(self.arrays, arity, self.arrays.unique(p)) for (key, arity), p in parts.items()})
 
-    def _make_explicit(self, key: Key, arity: int, words: Words) -> None:
-        known = self.explicit.get(key)
-        if known is None:
-            self.explicit[key] = Relation(Run(self.arrays, arity, words))
-        else:
-            self.explicit[key] = known.add(Run(self.arrays, arity, known.new(words)))
+    def _arrive(self, key: Key, run: Run, into: dict[Key, Run]) -> None:
+        known = into.get(key)
+        if known is not None:
+            run = known.merge(Run(self.arrays, run.arity, Relation(known).new(run.words)))
+        into[key] = run
 
-    def _table(self, seconds: float) -> pa.Table:
-        rows: list[Row] = []
-        label = self.job.labels[self.shard]
-        for key, relation in self.relations.items():
-            rows += relation_rows(label, Kind.RELATION, key, relation)
-        for key, relation in self.explicit.items():
-            rows += relation_rows(label, Kind.EXPLICIT, key, relation)
-        if self.job.keep_arrived:
-            for key, run in self.fixpoint.arrived.items():
-                known = self.arrived.get(key)
-                if known is not None:
-                    run = known.base.merge(Run(self.arrays, run.arity, known.new(run.words)))
-                self.arrived[key] = Relation(Run(self.arrays, run.arity, run.words))
-            for key, relation in self.arrived.items():
-                row = words_row(label, Kind.ARRIVED, key, relation.arity, relation.rows())
-                rows.append(row._replace(part=str(self.job.update)))
-        sent = 0
-        for number, parcels in self.outbox.items():
-            for (key, arity), parts in parcels.items():
-                words = self.arrays.unique(parts)
-                sent += len(words[0])
-                rows.append(words_row(self.job.labels[number], Kind.MAIL, key, arity, words))
-        rows.append(Row(label, Kind.STATS, "", 0, "", "", self._stats(seconds, sent)))
-        return to_table(rows)
+    def _letters(self) -> list[Letter]:
+        return [
+            mail.letter(self.job.labels[number], Kind.DERIVED, key, arity, self.arrays.unique(parts))
+            for number, parcels in self.outbox.items()
+            for (key, arity), parts in parcels.items()
+        ]
 
-    def _stats(self, seconds: float, sent: int) -> bytes:
-        def owned(relations: dict[Key, Relation]) -> dict[str, int]:
-            return {name_of(k): len(self._owned(r)[0]) for k, r in relations.items()}
-
-        arrived = owned(self.arrived)
-        stats = {
+    def _answer(self, seconds: float) -> Letter:
+        """Where the relations now stand, and what the driver wants to know of them."""
+        roles = {ALL: self.relations, EXPLICIT: self.explicit, ARRIVED: self.arrived}
+        answer = {
             "shard": self.shard,
-            "all": owned(self.relations),
-            "explicit": {name_of(k): len(r) for k, r in self.explicit.items()},
-            "arrived": arrived,
+            "manifest": files.save(self.job.folder, roles, self.before, self.manifest),
+            ALL: self._counts(),
+            EXPLICIT: {name_of(k): len(r) for k, r in self.explicit.items()},
+            ARRIVED: {name_of(k): len(self._owned(r)[0]) for k, r in self.arrived.items()},
             "arrived explicit": {name_of(k): self._explicit_among(k, r) for k, r in self.arrived.items()},
             "classes": self._classes(),
-            "sent": sent,
-            "to": {str(number): sum(len(w[0]) for ws in p.values() for w in ws) for number, p in self.outbox.items()},
+            "to": sorted(self.outbox),
             "rounds": self.fixpoint.rounds,
             "derivations": self.fixpoint.kernel.derivations,
             "seconds": seconds,
         }
-        return json.dumps(stats).encode()
+        return Letter(self.job.labels[self.shard], Kind.ANSWER, "", 0, json.dumps(answer).encode())
+
+    def _counts(self) -> dict[str, int]:
+        """Facts that this shard owns. Cost: what came, except where a further stratum makes old arrivals new again."""
+        last = {} if self.job.forget else self.last.get(ALL, {})
+        out = dict(last)
+        for key, run in self.fixpoint.arrived.items():
+            if self.job.reopen:
+                out[name_of(key)] = len(self._owned(self.relations[key])[0])
+            else:
+                out[name_of(key)] = last.get(name_of(key), 0) + len(self._owned(Relation(run))[0])
+        return out
 
     def _owned(self, relation: Relation) -> Words:
         """The rows of which this shard is the owner."""
@@ -184,16 +172,17 @@ class Superstep:
 
     def _classes(self) -> list[int]:
         """Named classes with instances at this shard."""
-        relation = self.relations.get(self.job.placement.type_id)
-        if relation is None or not self.job.named:
-            return []
-        return sorted({c for run, _ in relation.parts() for c in self.job.named.intersection(run.distinct(1).tolist())})
+        found = set() if self.job.forget else set(self.last.get("classes", ()))
+        arrived = self.fixpoint.arrived.get(self.job.placement.type_id)
+        if arrived is not None and self.job.named:
+            found.update(self.job.named.intersection(arrived.distinct(1).tolist()))
+        return sorted(found)
 
 
-def superstep(job: Job) -> Any:
-    """The function that Spark calls for each shard with its state and its mail."""
+def superstep(job: Job) -> Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]:
+    """The function that Spark calls for each shard with its mail."""
 
-    def run(key: tuple[pa.Scalar, ...], state: pa.Table, mail: pa.Table) -> pa.Table:
-        return Superstep(job, job.labels.index(key[0].as_py()), state).run(mail)
+    def run(key: tuple[pa.Scalar, ...], inbox: pa.Table) -> pa.Table:
+        return Superstep(job, job.labels.index(key[0].as_py())).run(inbox)
 
     return run

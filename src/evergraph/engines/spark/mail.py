@@ -1,0 +1,72 @@
+"""Facts on their way between shards: rows of a Spark frame that hold sorted arrays as binary values, never single facts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from evergraph.engines.arrays import Array, Words
+from evergraph.plan.model import Key
+
+DDL = "shard int, kind string, key string, arity int, words binary"
+SCHEMA = pa.schema(
+    [("shard", pa.int32()), ("kind", pa.string()), ("key", pa.string()), ("arity", pa.int32()), ("words", pa.binary())]
+)
+
+
+class Kind(StrEnum):
+    DERIVED = "derived"
+    """Facts that some shard derived, or copies of facts that live elsewhere too."""
+    EXPLICIT = "explicit"
+    """Facts that become explicit at their owner."""
+    CALL = "call"
+    """Nothing: it only makes the shard take part."""
+    ANSWER = "answer"
+    """What a shard tells the driver."""
+
+
+class Letter(NamedTuple):
+    shard: int
+    """The label of the shard it goes to."""
+    kind: str
+    key: str
+    arity: int
+    words: bytes
+
+
+def name_of(key: Key) -> str:
+    """A key as text: predicates with a leading #."""
+    return f"#{key}" if isinstance(key, int) else key
+
+
+def key_of(name: str) -> Key:
+    return int(name[1:]) if name.startswith("#") else name
+
+
+def letter(shard: int, kind: Kind, key: Key, arity: int, words: Words) -> Letter:
+    data = words[0].tobytes() if len(words) == 1 else b"".join(w.tobytes() for w in words)
+    return Letter(shard, kind, name_of(key), arity, data)
+
+
+def to_table(letters: Iterable[Letter]) -> pa.Table:
+    columns = list(zip(*letters, strict=True)) or [()] * len(SCHEMA)
+    return pa.table([pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
+
+
+def read(mail: pa.Table) -> Iterator[tuple[str, Key, int, Words]]:
+    """Kind, key, arity and rows of each letter that holds facts; the rows are views on Arrow's buffers."""
+    kinds, keys, arities = (mail.column(name).to_pylist() for name in ("kind", "key", "arity"))
+    for kind, key, arity, blob in zip(kinds, keys, arities, mail.column("words"), strict=True):
+        if kind in (Kind.DERIVED, Kind.EXPLICIT):
+            yield kind, key_of(key), arity, cut(np.frombuffer(blob.as_buffer(), np.uint64), arity)
+
+
+def cut(data: Array, arity: int) -> Words:
+    """One array of all words as an array per word."""
+    width = max(1, (arity + 1) // 2)
+    size = len(data) // width
+    return tuple(data[i * size : (i + 1) * size] for i in range(width))
