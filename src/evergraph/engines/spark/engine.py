@@ -9,7 +9,9 @@ of jobs is the number of supersteps, whatever the number of rules.
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
+import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -66,8 +68,8 @@ class SparkEngine:
     def __init__(self, plan: Plan, session: Any, shards: int | None = None, folder: str | Path | None = None) -> None:
         """`folder` is where shards keep their relations: one that driver and workers share. By default a temporary one."""
         self.spark = session
-        self._temporary = tempfile.TemporaryDirectory(prefix="evergraph-", dir=folder)
-        self.folder = Path(self._temporary.name)
+        self.folder = Path(tempfile.mkdtemp(prefix="evergraph-", dir=folder))
+        weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         self.shards = shards or max(2, int(session.sparkContext.defaultParallelism))
         self.labels = spread(self.shards)
         self.values = ValueFiles(plan.values, self.folder / "values")

@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from evergraph.errors import UserError
@@ -36,7 +37,8 @@ def make_session(master: str = "local[*]") -> Any:
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("evergraph").master(master)
-    for name, value in SETTINGS.items():
+    quiet = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}"
+    for name, value in {**SETTINGS, "spark.driver.extraJavaOptions": quiet}.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
 
