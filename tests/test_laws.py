@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import pytest
 from hypothesis import given, settings
 
 from conftest import assert_same, everything
 from evergraph import KnowledgeGraph, Program
+from evergraph.engines import arrays, relation
 from evergraph.engines.base import Which
 from evergraph.rules.model import Atom
 from strategies import ontology_updates, programs, updates
@@ -78,3 +81,20 @@ def test_rule_sets_equal_reference_when_data_changes_the_schema(rules: str, exam
             assert_same(everything(fast), everything(slow), str(steps))
 
     law()
+
+
+@given(programs, updates)
+@settings(max_examples=200)
+def test_paths_for_large_data_equal_reference(program: Program, steps: list[list[Atom]]) -> None:
+    """Bitmaps, offset tables and 16-bit ranks, which small data never reaches, forced on small data."""
+    with (
+        patch.object(relation, "BITMAP_FROM", 1),
+        patch.object(relation, "BITMAP_BYTES", 1000),
+        patch.object(arrays, "MANY", 1),
+        patch.object(relation, "MERGE_FRACTION", 1),
+    ):
+        fast, slow = KnowledgeGraph(program), KnowledgeGraph(program, engine="reference")
+        for facts in steps:
+            fast.update(insert=facts)
+            slow.update(insert=facts)
+            assert_same(everything(fast), everything(slow), f"{program}\n{steps}")

@@ -6,13 +6,13 @@ import os
 from typing import Any
 
 import pytest
-from conftest import assert_same, everything
 from hypothesis import HealthCheck, Phase, given, settings
-from strategies import ontology_updates, programs, updates
 
+from conftest import assert_same, everything
 from evergraph import KnowledgeGraph, Program
 from evergraph.engines.base import Which
 from evergraph.rules.model import Atom
+from strategies import ontology_updates, programs, updates
 
 EXAMPLES = int(os.environ.get("EVERGRAPH_SPARK_EXAMPLES", "10"))
 few = settings(

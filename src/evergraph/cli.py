@@ -15,6 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
+from evergraph.bench.cli import app as bench_app
 from evergraph.errors import UserError
 
 Progress = Callable[[str, float], None]
@@ -27,6 +28,7 @@ app = typer.Typer(
 )
 rules_app = typer.Typer(help="Look at rules.", no_args_is_help=True)
 app.add_typer(rules_app, name="rules")
+app.add_typer(bench_app, name="bench")
 
 
 class EngineName(StrEnum):

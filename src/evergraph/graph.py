@@ -46,6 +46,7 @@ class KnowledgeGraph:
         self._values = Values(self._dictionary)
         self._plan = compile_program(self._rules, self._dictionary, self._values)
         self._engine = _make_engine(engine, self._plan)
+        self._arities = {**self._rules.relations, TRIPLE: 3}
         self._builtins = self._mentioned_builtins()
         self._literals_seen = 0
         if self._rules.facts:
@@ -64,7 +65,8 @@ class KnowledgeGraph:
         """
         start = time.perf_counter()
         facts = inputs.read(insert, self._dictionary, rejects, progress)
-        self._check_arities({name: len(columns) for name, columns in facts.items()})
+        arities = {name: len(columns) for name, columns in facts.items()}
+        self._check_arities(arities)
         seen = len(self._dictionary)
         for name, rows in self._builtins.items():
             columns = rows(self._literals_seen)
@@ -80,15 +82,14 @@ class KnowledgeGraph:
             self._engine.rollback()
             raise
         self._literals_seen = seen
+        self._arities = arities | self._arities
         outcome.phases.insert(0, read)
         return make_report(outcome, self._engine.name, change.inserted, change.deleted, self._difference)
 
     def _check_arities(self, found: dict[str, int]) -> None:
         for name, arity in found.items():
-            expected = self._rules.relations.get(name)
-            if expected is None and (rows := self._engine.rows(name, Which.EXPLICIT)) is not None and name != TRIPLE:
-                expected = len(rows)
-            if expected is not None and expected != arity:
+            expected = self._arities.get(name, arity)
+            if expected != arity:
                 raise UserError(
                     "EG004",
                     f"a fact of {name} has {arity} arguments, but {name} has {expected}",

@@ -1,0 +1,1 @@
+"""Measurements, each a module with a `main`: the closure beside other systems, small insertions, large taxonomies."""

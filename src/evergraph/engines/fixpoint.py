@@ -12,7 +12,8 @@ Invariant: before and after a component, `relations` is closed under the rules o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import reduce
 from typing import Protocol
 
 from evergraph.engines.arrays import U64, Words
@@ -39,7 +40,7 @@ class Fixpoint:
         self.sieve = sieve
         self.before: dict[Key, Relation] = {}
         """Relations as they were when this closure began, for those that have changed."""
-        self.arrived: Deltas = {}
+        self.arrived = Arrivals()
         """All that came in since, given and derived."""
         self.rounds = 0
 
@@ -47,8 +48,10 @@ class Fixpoint:
         """Take in facts that are not there yet; returns what was new."""
         out: Deltas = {}
         for key, run in deltas.items():
-            new = self._add(key, run.arity, run.words, None)
-            if new is not None:
+            relation = self.relations.get(key)
+            new = run if relation is None else Run(self.arrays, run.arity, relation.new(run.words))
+            if len(new):
+                self._add(key, new)
                 out[key] = new
         return out
 
@@ -87,7 +90,7 @@ class Fixpoint:
     def _round(
         self,
         component: Component,
-        deltas: Deltas,
+        deltas: Mapping[Key, Run],
         older: dict[Key, Relation],
         skipped: Mapping[int, Deltas],
         first: bool,
@@ -121,19 +124,21 @@ class Fixpoint:
         older: dict[Key, Relation] = {}
         deltas: Deltas = {}
         for key, parts in found.rows.items():
-            words = self.arrays.unique([w for _, w in parts])
             arity = found.arity(key, tasks)
-            older[key] = self.relations[key] if key in self.relations else self._empty(arity)
-            new = self._add(key, arity, words, self.sieve)
-            if new is not None:
-                deltas[key] = new
+            relation = self.relations[key] if key in self.relations else self._empty(arity)
+            run = relation.novel([words for _, words in parts])
+            if self.sieve is not None and len(run):
+                run = Run(self.arrays, arity, self.sieve(key, arity, run.words))
+            if len(run):
+                self._add(key, run)
+                deltas[key], older[key] = run, relation
         if not deltas or not any(task.inner for task in tasks):
             return None
         skipped = {}
         for number, task in enumerate(tasks):
             if task.absorbing:
                 skipped[number] = self._from_others(number, found, deltas)
-        return deltas, {k: v for k, v in older.items() if k in deltas}, skipped
+        return deltas, older, skipped
 
     def _from_others(self, number: int, found: _Found, deltas: Deltas) -> Deltas:
         """The part of the deltas that some other rule derived too."""
@@ -147,21 +152,12 @@ class Fixpoint:
                     out[key] = Run(self.arrays, run.arity, tuple(w[mask] for w in words))
         return out
 
-    def _add(self, key: Key, arity: int, words: Words, sieve: Sieve | None) -> Run | None:
-        """Add the rows that are new and stay here; None if there are none."""
+    def _add(self, key: Key, run: Run) -> None:
+        """Add rows that are not there."""
         relation = self.relations.get(key)
-        if relation is not None:
-            words = relation.new(words)
-        if sieve is not None and len(words[0]):
-            words = sieve(key, arity, words)
-        if not len(words[0]):
-            return None
-        run = Run(self.arrays, arity, words)
-        self.before.setdefault(key, relation if relation is not None else self._empty(arity))
+        self.before.setdefault(key, relation if relation is not None else self._empty(run.arity))
         self.relations[key] = relation.add(run) if relation is not None else Relation(run)
-        earlier = self.arrived.get(key)
-        self.arrived[key] = run if earlier is None else earlier.merge(run)
-        return run
+        self.arrived.add(key, run)
 
     def _empty(self, arity: int) -> Relation:
         return Relation(Run(self.arrays, arity, self.arrays.empty(arity)))
@@ -169,6 +165,31 @@ class Fixpoint:
 
 _Fed = tuple[Deltas, dict[Key, Relation], Mapping[int, Deltas]]
 """Deltas of a round, the relations without them, and shorter deltas for some tasks."""
+
+
+class Arrivals(Mapping[Key, Run]):
+    """Disjoint runs by relation, put together when someone asks for them."""
+
+    def __init__(self) -> None:
+        self._parts: dict[Key, list[Run]] = {}
+
+    def add(self, key: Key, run: Run) -> None:
+        self._parts.setdefault(key, []).append(run)
+
+    def __getitem__(self, key: Key) -> Run:
+        parts = self._parts[key]
+        if len(parts) > 1:
+            parts[:] = [reduce(Run.merge, parts)]
+        return parts[0]
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._parts
 
 
 class _Found:
@@ -198,7 +219,7 @@ class _Older(Mapping[Key, Relation]):
     def __contains__(self, key: object) -> bool:
         return key in self.relations
 
-    def __iter__(self):  # type: ignore[no-untyped-def]
+    def __iter__(self) -> Iterator[Key]:
         return iter(self.relations)
 
     def __len__(self) -> int:

@@ -26,6 +26,7 @@ class MemoryEngine:
         self.shard = Shard(plan, xp)
         self._saved: tuple[dict[Key, Relation], dict[Key, Relation]] = ({}, {})
         self._recomputed = False
+        self._given: dict[Key, int] = {}
         parameters = {
             name: [np.array(column, np.uint64) for column in zip(*rows, strict=True)] for name, rows in plan.parameters.items()
         }
@@ -40,8 +41,8 @@ class MemoryEngine:
 
     def insert(self, facts: Facts) -> bool:
         there = sum(map(len, self.shard.relations.values()))
-        self.shard.insert(self.shard.runs(facts))
-        return sum(map(len, self.shard.fixpoint.arrived.values())) > there
+        self._given = self.shard.insert(self.shard.runs(facts))
+        return sum(self._given.values()) > there
 
     def close(self, stratum: int, full: bool) -> Closed:
         return self.shard.close(stratum, full)
@@ -63,15 +64,27 @@ class MemoryEngine:
             old, new = before.get(key), shard.relations.get(key)
             if old is new or hidden(key):
                 continue
-            if not self._recomputed:
-                came[key] = shard.fixpoint.arrived[key]
-            else:
+            if self._recomputed:
                 came[key] = self._less(new, old)
                 went[key] = self._less(old, new)
         added = {k: len(r) - len(explicit.get(k, ())) for k, r in shard.explicit.items() if not hidden(k)}
+        if not self._recomputed:
+            return Change(self._arrivals(before, added))
         inserted = Difference(by_name(added), by_name(self._not_explicit(came, shard.explicit)), lambda: self._columns(came))
         deleted = Difference({}, by_name(self._not_explicit(went, explicit)), lambda: self._columns(went))
         return Change(inserted, deleted)
+
+    def _arrivals(self, before: dict[Key, Relation], added: dict[Key, int]) -> Difference:
+        """The change when nothing went: what arrived, and of it what was not given. Cost: the number of relations."""
+        arrived, given = self.shard.fixpoint.arrived, self._given
+        derived = {
+            key: len(self.shard.relations[key]) - len(before.get(key, ())) - given.get(key, 0)
+            for key in arrived
+            if not hidden(key)
+        }
+        return Difference(
+            by_name(added), by_name(derived), lambda: self._columns({k: run for k, run in arrived.items() if not hidden(k)})
+        )
 
     def rollback(self) -> None:
         self.shard.relations, self.shard.explicit = self._saved

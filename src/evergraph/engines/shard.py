@@ -59,8 +59,8 @@ class Shard:
         starts = [0, *ends[:-1]]
         return [(v, order[a:b]) for v, a, b in zip(values.tolist(), starts, ends, strict=True)]
 
-    def insert(self, runs: Deltas) -> None:
-        """Make facts explicit and let those that are new arrive."""
+    def insert(self, runs: Deltas) -> dict[Key, int]:
+        """Make facts explicit and let those that are new arrive; returns how many of each relation these were."""
         for key, run in runs.items():
             known = self.explicit.get(key)
             if known is None:
@@ -68,7 +68,7 @@ class Shard:
             else:
                 new = known.new(run.words)
                 self.explicit[key] = known.add(Run(self.arrays, run.arity, new))
-        self.fixpoint.insert(runs)
+        return {key: len(run) for key, run in self.fixpoint.insert(runs).items()}
 
     def begin(self) -> None:
         self.fixpoint = Fixpoint(self.kernel, self.relations, self.sieve)

@@ -6,6 +6,8 @@
 In words: facts live where the hash of an argument says. A body can be evaluated at one shard when its facts meet there, at
 the shard of a variable that all of them contain; a body without such a variable is cut by helper relations until each piece
 has one. Schema atoms are everywhere and need no meeting. Where atoms share nothing at all, one of them is replicated.
+Trap: a shard may hold copies of facts whose partners live elsewhere. For a join that only means less work found there; for a
+negation it would mean finding absent what is not, so a rule that negates says `HERE`: only at the shard of its meeting point.
 """
 
 from __future__ import annotations
@@ -13,9 +15,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from evergraph.plan.model import Key, PlanAtom, PlanRule, is_variable
+from evergraph.plan.model import Key, PlanAtom, PlanFilter, PlanRule, is_variable
 from evergraph.plan.schema import Node, Rules
 from evergraph.plan.shapes import PARAMETER
+
+HERE = "HERE"
+"""The operator of a filter that holds where the shard is the one of its argument."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +57,11 @@ class _Cutter:
     def add(self, rule: PlanRule, guard: tuple[PlanAtom, ...]) -> None:
         placed = [a for a in rule.body if not self._everywhere(a)]
         negated = [a for a in rule.negated if not self._everywhere(a)]
-        while (point := _common(placed + negated)) is None and len(placed) + len(negated) > 1:
+        while (point := _common(placed + negated)) is None and (negated or len(placed) > 1):
             rule, placed, negated = self._cut(rule, guard, placed, negated)
-        self._keep(rule, guard, point if len(placed) + len(negated) > 1 else None)
+        if negated:
+            rule = replace(rule, filters=(*rule.filters, PlanFilter(HERE, str(point), str(point))))
+        self._keep(rule, guard, point if negated or len(placed) > 1 else None)
 
     def _everywhere(self, atom: PlanAtom) -> bool:
         return not atom.open and self.source.node(atom.relation, atom.args) in self.replicated
@@ -90,7 +97,8 @@ class _Cutter:
         wanted = rule.head.variables.union(*(a.variables for a in (*others, *rest)), *(f.variables for f in rule.filters))
         helper = PlanAtom(f"{PARAMETER}{self.prefix}{self.cuts}", tuple(sorted(known & wanted)))
         self.cuts += 1
-        self._keep(PlanRule(rule.name, helper, tuple(inside), tuple(away)), guard, point)
+        here = (PlanFilter(HERE, point, point),) if away else ()
+        self._keep(PlanRule(rule.name, helper, tuple(inside), tuple(away), here), guard, point)
         cut = PlanRule(rule.name, rule.head, (helper, *others), tuple(rest), rule.filters)
         return cut, [helper, *others], [a for a in negated if a not in away]
 

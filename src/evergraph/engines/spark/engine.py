@@ -9,6 +9,7 @@ of jobs is the number of supersteps, whatever the number of rules.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import tempfile
 import weakref
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pyspark.errors import PySparkException
 
 from evergraph.engines.arrays import U64, Words
 from evergraph.engines.base import Change, Closed, Counts, Difference, Facts, Which, by_name, hidden, together
@@ -29,10 +31,11 @@ from evergraph.engines.spark.mail import DDL, Kind, Letter, key_of
 from evergraph.engines.spark.placement import Placement, extend, place
 from evergraph.engines.spark.superstep import ALL, ARRIVED, EXPLICIT, Job, superstep
 from evergraph.engines.spark.values import ValueFiles
+from evergraph.errors import UserError
 from evergraph.plan.compile import Plan
-from evergraph.plan.locality import localise
+from evergraph.plan.locality import HERE, localise
 from evergraph.plan.model import Key
-from evergraph.plan.schedule import data_schedule
+from evergraph.plan.schedule import Component, data_schedule
 from evergraph.rules.model import TRIPLE
 from evergraph.terms import Ids
 
@@ -112,9 +115,9 @@ class SparkEngine:
             answers=dict(self.state.answers),
             placement=placement,
             labels=tuple(self.labels),
-            named=local.rules.classes,
+            named=frozenset().union(*(one.rules.classes for one in self.local)),
             components=schedule.components,
-            values=self.values.save() if any(t.rule.filters for c in schedule.components for t in c.tasks) else None,
+            values=self.values.save() if _compares(schedule.components) else None,
             full=full,
             reopen=stratum > 0 and not full,
             keep_arrived=not (self._first or self._recomputed),
@@ -162,10 +165,12 @@ class SparkEngine:
     def _learn_schema(self) -> None:
         """Bring the driver's schema up to date: with what is inserted, and with what the shards have derived."""
         self.schema.begin()
-        if self.state.answers and not self._restart:
-            keys = self.state.placement.replicated | {self.plan.type_id}
-            shared = self._read(self.state, ALL, next(iter(self.state.answers)), keys)
-            self.schema.fixpoint.insert({key: self._common(key, run) for key, run in shared.items()})
+        keys = self.state.placement.replicated | {self.plan.type_id}
+        if self._restart:
+            shared = self._gather(self.state, EXPLICIT, keys)
+        else:
+            shared = self._read(self.state, ALL, next(iter(self.state.answers), 0), keys)
+        self.schema.fixpoint.insert({key: self._common(key, run) for key, run in shared.items()})
         self.schema.fixpoint.insert({key: self._common(key, run) for key, run in self._staged.items()})
 
     def _common(self, key: Key, run: Run) -> Run:
@@ -237,7 +242,12 @@ class SparkEngine:
         """One job: the shards with mail do their part; returns their answers and the mail they leave, if any."""
         out = inbox.repartition(self.shards, "shard").groupBy("shard").applyInArrow(superstep(job), DDL)
         out = out.localCheckpoint(eager=False)
-        rows = out.where(f"kind = '{Kind.ANSWER}'").select("words").collect()
+        try:
+            rows = out.where(f"kind = '{Kind.ANSWER}'").select("words").collect()
+        except PySparkException as error:
+            raise UserError(
+                "EG204", f"a Spark job failed: {_reason(error)}", "see Spark's log; the graph is as it was"
+            ) from error
         self.jobs += 1
         answers = {(answer := json.loads(bytes(row["words"])))["shard"]: answer for row in rows}
         more = any(answer["to"] for answer in answers.values())
@@ -320,6 +330,18 @@ def _without_arrived(answer: dict[str, Any]) -> dict[str, Any]:
     """An answer as it stands when another update begins."""
     manifest = [stored for stored in answer["manifest"] if stored[0] != ARRIVED]
     return {**answer, "manifest": manifest, ARRIVED: {}, "arrived explicit": {}}
+
+
+def _compares(components: Iterable[Component]) -> bool:
+    """Whether a rule that can fire compares terms."""
+    return any(f.operator != HERE for c in components for task in c.tasks for f in task.rule.filters)
+
+
+def _reason(error: Exception) -> str:
+    """The last line of a worker's traceback, or the first of Spark's message."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    named = [line.strip() for line in lines if re.match(r"\w+(Error|Exception|Interrupt): ", line.strip())]
+    return (named or lines or ["unknown"])[0]
 
 
 def _less(run: Run, other: Run | None) -> Run:

@@ -18,13 +18,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from evergraph.engines.arrays import Arrays, Words
+from evergraph.engines.arrays import Array, Arrays, Words
 from evergraph.engines.fixpoint import Fixpoint
 from evergraph.engines.kernel import Kernel
 from evergraph.engines.relation import Relation, Run
 from evergraph.engines.spark import files, mail
 from evergraph.engines.spark.mail import Kind, Letter, name_of
 from evergraph.engines.spark.placement import Placement
+from evergraph.plan.locality import HERE
 from evergraph.plan.model import Key
 from evergraph.plan.schedule import Component
 
@@ -69,7 +70,7 @@ class Superstep:
         self.explicit = dict(self.before[EXPLICIT])
         self.arrived = dict(self.before[ARRIVED]) if job.keep_arrived else {}
         self.outbox: dict[int, dict[tuple[Key, int], list[Words]]] = {}
-        self.fixpoint = Fixpoint(Kernel(self.arrays, job.values), self.relations, self.send)
+        self.fixpoint = Fixpoint(Kernel(self.arrays, self), self.relations, self.send)
 
     def run(self, inbox: pa.Table) -> pa.Table:
         start = time.perf_counter()
@@ -81,7 +82,7 @@ class Superstep:
         self._receive(inbox)
         if self.job.reopen:
             for key, relation in self.arrived.items():
-                self._arrive(key, Run(self.arrays, relation.arity, relation.rows()), self.fixpoint.arrived)
+                self.fixpoint.arrived.add(key, Run(self.arrays, relation.arity, relation.rows()))
         self.fixpoint.close(self.job.components, self.job.full)
         if self.job.keep_arrived:
             gathered = {key: relation.base for key, relation in self.arrived.items()}
@@ -89,6 +90,12 @@ class Superstep:
                 self._arrive(key, run, gathered)
             self.arrived = {key: Relation(run) for key, run in gathered.items()}
         return mail.to_table([*self._letters(), self._answer(time.perf_counter() - start)])
+
+    def compare(self, operator: str, left: Array, right: Array) -> Array:
+        """What filters ask: whether a meeting point is this shard, or how values compare."""
+        if operator == HERE:
+            return self.job.placement.hash(left) == self.shard
+        return self.job.values.compare(operator, left, right)
 
     def send(self, key: Key, arity: int, words: Words) -> Words:
         """Put rows into the outbox for their other homes; returns those that live here."""

@@ -1,0 +1,83 @@
+"""`evergraph bench NAME`: data for measuring, and one command per benchmark. Each prints a table and writes JSON."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evergraph.errors import UserError
+
+app = typer.Typer(help="Make benchmark data, and measure.", no_args_is_help=True)
+
+Sizes = Annotated[list[int], typer.Option("--size", help="Universities of LUBM; give it several times")]
+RuleSets = Annotated[list[str], typer.Option("--rules", help="A rule set; give it several times")]
+Out = Annotated[Path, typer.Option("--out", help="Where results go")]
+DataFolder = Annotated[Path, typer.Option("--data", help="Where benchmark data is kept, and made when it is not there")]
+
+
+@app.command("lubm-data")
+def lubm_data(
+    universities: Annotated[int, typer.Option("--universities", min=1, help="How many; one is about 100,000 triples")],
+    seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same file")] = 0,
+    to: Annotated[Path | None, typer.Option("--to", help="The .nt or .nt.gz file; by default lubm-N.nt")] = None,
+    processes: Annotated[int | None, typer.Option("--processes", min=1, help="By default one per core")] = None,
+) -> None:
+    """Write the LUBM benchmark: univ-bench ontology and generated universities."""
+    from evergraph.bench.lubm import write
+
+    file = to or Path(f"lubm-{universities}.nt")
+    if not file.name.endswith((".nt", ".nt.gz")):
+        raise UserError("EG102", f"cannot write {file}", "name a file that ends in .nt or .nt.gz")
+    summary = write(universities, file, seed=seed, processes=processes)
+    typer.echo(f"{summary.triples:,} lines, {summary.distinct:,} distinct triples, {summary.bytes:,} bytes in {file}")
+
+
+@app.command()
+def materialise(
+    size: Sizes = [1, 10, 50],  # noqa: B006 - Typer reads the default, nothing changes it
+    rules: RuleSets = ["rhodf", "owl2rl"],  # noqa: B006
+    system: Annotated[list[str] | None, typer.Option("--system", help="A system; by default all")] = None,
+    cores: Annotated[int, typer.Option("--cores", min=1, help="Cores that each system is held to")] = 1,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Seconds after which a run is stopped")] = 600,
+    repeat: Annotated[int, typer.Option("--repeat", min=1, help="Runs of which the best counts")] = 3,
+    out: Out = Path("bench-results"),
+    data: DataFolder = Path("bench-data"),
+) -> None:
+    """The closure, beside the peers that pip can install."""
+    _needs("matplotlib")
+    from evergraph.bench.materialise import main
+
+    raise typer.Exit(main(size, rules, system or None, cores, limit, repeat, out, data))
+
+
+@app.command()
+def insert(
+    size: Sizes = [1, 50],  # noqa: B006
+    rules: RuleSets = ["rhodf", "owl2rl"],  # noqa: B006
+    out: Out = Path("bench-results"),
+    data: DataFolder = Path("bench-data"),
+) -> None:
+    """Inserting 100 facts into graphs of different sizes; bytes per fact."""
+    from evergraph.bench.insert import main
+
+    raise typer.Exit(main(size, rules, out, data))
+
+
+@app.command()
+def taxonomy(
+    classes: Annotated[int, typer.Option("--classes", min=10)] = 100_000,
+    instances: Annotated[int, typer.Option("--instances", min=10)] = 1_000_000,
+    out: Out = Path("bench-results"),
+) -> None:
+    """A wide taxonomy, as triples and as one rule for each class, at a tenth of the size and in full."""
+    from evergraph.bench.taxonomy import main
+
+    raise typer.Exit(main(classes, instances, out))
+
+
+def _needs(package: str) -> None:
+    if find_spec(package) is None:
+        raise UserError("EG203", f"this benchmark needs {package}", "pip install 'evergraph[bench]'")
