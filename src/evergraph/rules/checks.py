@@ -18,7 +18,7 @@ def check(program: Program) -> list[UserError]:
         mistakes += _safety(rule)
     for fact in program.facts:
         mistakes += _ground(fact)
-    cycle = negative_cycle(program) if not mistakes else None
+    cycle = negative_cycle(program)
     if cycle:
         rule, path = cycle
         mistakes.append(
