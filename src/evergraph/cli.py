@@ -83,15 +83,28 @@ def materialise(
 
     if not to.name.endswith((".nt", ".nt.gz")):
         raise UserError("EG102", f"cannot write {to}", "name a file that ends in .nt or .nt.gz")
+    if not to.parent.is_dir() or to.is_dir():
+        raise UserError("EG101", f"cannot write {to}", "name a file in a folder that exists")
     kg, report, rejected = _build(data, rules, engine, master, on_error, to.with_name("rejected.txt"))
     with _progress("write"):
         written = write_ntriples(kg.blocks(str(facts)), to)
-    answer = {"written": written, "file": str(to), "rejected": rejected, **report.as_dict()}
+    answer = {
+        "written": written.lines,
+        "left_out": written.left_out,
+        "file": str(to),
+        "rejected": rejected,
+        **report.as_dict(),
+    }
     _say(
         output,
         answer,
         f"{_many(report.inserted.explicit)} explicit and {_many(report.inserted.derived)} derived facts "
-        f"in {report.seconds:.2f} s; wrote {written:,} triples to {to}" + _rejected_text(rejected, to),
+        f"in {report.seconds:.2f} s; wrote {_count(written.lines, 'triple')} to {to}"
+        + (
+            f"\n{_count(written.left_out, 'triple')} about literals left out: N-Triples cannot write them"
+            * bool(written.left_out)
+        )
+        + _rejected_text(rejected, to.with_name("rejected.txt")),
     )
 
 
@@ -105,14 +118,15 @@ def check(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Say whether the data contradicts the rules (relation `inconsistency`). Exit code 1 if it does."""
-    kg, _, _ = _build(data, rules, engine, master, on_error, Path("rejected.txt"))
+    kg, _, rejected = _build(data, rules, engine, master, on_error, Path("rejected.txt"))
     found = kg.relation("inconsistency") if "inconsistency" in kg.rules.relations else []
     rows = [[term.n3() for term in row] for row in sorted(found)]
     lines = [f"{row[0].strip(chr(34))}: {' '.join(dict.fromkeys(row[1:]))}" for row in rows]
     _say(
         output,
-        {"consistent": not rows, "inconsistencies": rows},
-        "\n".join([*lines, f"{len(rows)} inconsistencies" if rows else "consistent"]),
+        {"consistent": not rows, "inconsistencies": rows, "rejected": rejected},
+        "\n".join([*lines, _count(len(rows), "inconsistency", "inconsistencies") if rows else "consistent"])
+        + _rejected_text(rejected, Path("rejected.txt")),
     )
     raise typer.Exit(1 if rows else 0)
 
@@ -212,8 +226,12 @@ def _many(counts: dict[str, int]) -> str:
     return f"{sum(counts.values()):,}"
 
 
-def _rejected_text(count: int, to: Path) -> str:
-    return f"\n{count:,} bad lines skipped, saved to {to.with_name('rejected.txt')}" if count else ""
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def _rejected_text(count: int, saved: Path) -> str:
+    return f"\n{_count(count, 'bad line')} skipped, saved to {saved}" if count else ""
 
 
 def main() -> None:
@@ -224,6 +242,3 @@ def main() -> None:
         for mistake in error.mistakes:
             print(mistake, file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt:
-        print("stopped; nothing was written", file=sys.stderr)
-        sys.exit(130)

@@ -49,7 +49,7 @@ class KnowledgeGraph:
         self._arities = {**self._rules.relations, TRIPLE: 3}
         self._builtins = self._mentioned_builtins()
         self._literals_seen = 0
-        if self._rules.facts:
+        if self._rules.facts or any(not rule.atoms for rule in self._rules.rules):
             self.update(insert=Program(facts=self._rules.facts))
 
     # -- changing ----------------------------------------------------------------------------------------------------
@@ -90,11 +90,7 @@ class KnowledgeGraph:
         for name, arity in found.items():
             expected = self._arities.get(name, arity)
             if expected != arity:
-                raise UserError(
-                    "EG004",
-                    f"a fact of {name} has {arity} arguments, but {name} has {expected}",
-                    "give a relation the same number of arguments everywhere",
-                )
+                raise inputs.arity_clash(name, arity, expected)
 
     def _mentioned_builtins(self) -> dict[str, Callable[[int], tuple[Ids, ...]]]:
         mentioned = {a.relation for rule in self._rules.rules for a in (*rule.atoms, *rule.negations)}

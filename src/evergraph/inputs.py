@@ -15,14 +15,16 @@ import numpy as np
 import pyarrow as pa
 import pyoxigraph as ox
 
-from evergraph.errors import UserError
+from evergraph.errors import Position, UserError
 from evergraph.formats import Progress, Rejects, expand, read_files, read_text
 from evergraph.formats.files import is_data_file
 from evergraph.rules.model import TRIPLE, Atom, Program
 from evergraph.terms import Dictionary, Ids, from_object
 
 COLUMNS = ("subject", "predicate", "object")
-_NTRIPLES = re.compile(r"\s*(#|(<[^>]*>|_:\S+)\s+<)")
+_NTRIPLES = re.compile(r"\s*(#(?!\[)|(<[^>]*>\s*|_:\S+\s+)<)")
+_GLOB = re.compile(r"[^\s()]*[*?][^\s()]*$")
+MOST_PATH = 4096
 
 
 def read(
@@ -30,7 +32,11 @@ def read(
 ) -> dict[str, list[Ids]]:
     """Columns of ids for one input of any accepted type."""
     collected = _Columns(dictionary, progress)
-    _read(source, collected, rejects)
+    try:
+        _read(source, collected, rejects)
+    except (ValueError, TypeError, pa.ArrowException) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise UserError("EG105", f"cannot read facts: {reason}", "give terms in N-Triples syntax, without gaps") from error
     return collected.facts()
 
 
@@ -40,6 +46,7 @@ class _Columns:
     def __init__(self, dictionary: Dictionary, progress: Progress | None) -> None:
         self.dictionary, self.progress = dictionary, progress
         self._parts: dict[str, list[list[Ids]]] = {}
+        self._arities: dict[str, int] = {}
 
     def add_text(self, relation: str, columns: Iterable[pa.Array]) -> None:
         self._parts.setdefault(relation, []).append([self.dictionary.encode_column(c) for c in columns])
@@ -47,15 +54,21 @@ class _Columns:
     def add_atoms(self, atoms: Iterable[Atom]) -> None:
         rows: dict[str, list[Any]] = {}
         for atom in atoms:
+            if not isinstance(atom, Atom):
+                raise _not_understood(atom)
+            known = self._arities.setdefault(atom.relation, len(atom.terms))
+            if known != len(atom.terms):
+                raise arity_clash(atom.relation, len(atom.terms), known, atom.position)
             rows.setdefault(atom.relation, []).append(atom.terms)
         for relation, terms in rows.items():
             columns = [self.dictionary.encode(column) for column in zip(*terms, strict=True)]
             self._parts.setdefault(relation, []).append(columns)
 
     def facts(self) -> dict[str, list[Ids]]:
-        return {
+        joined = {
             relation: [np.concatenate(column) for column in zip(*parts, strict=True)] for relation, parts in self._parts.items()
         }
+        return {relation: columns for relation, columns in joined.items() if not columns or len(columns[0])}
 
 
 def _read(source: Any, out: _Columns, rejects: Rejects | None) -> None:
@@ -80,9 +93,14 @@ def _read(source: Any, out: _Columns, rejects: Rejects | None) -> None:
 
 def _is_path(text: str) -> bool:
     """Text that names a file: it has one line, no spaces around an angle bracket, and exists or ends like a data file."""
-    if "\n" in text or not text.strip() or _NTRIPLES.match(text):
+    if "\n" in text or not text.strip() or _NTRIPLES.match(text) or len(text) > MOST_PATH:
         return False
-    return is_data_file(Path(text)) or text.endswith(".dlog") or Path(text).exists()
+    if is_data_file(Path(text)) or text.endswith(".dlog") or _GLOB.match(text):
+        return True
+    try:
+        return Path(text).exists()
+    except OSError:
+        return False
 
 
 def _read_paths(paths: list[str | Path], out: _Columns, rejects: Rejects | None) -> None:
@@ -122,6 +140,8 @@ def _read_items(items: list[Any], out: _Columns, rejects: Rejects | None) -> Non
     if isinstance(first, Path) or (isinstance(first, str) and _is_path(first)):
         _read_paths(items, out, rejects)
     elif isinstance(first, str):
+        if not all(isinstance(item, str) for item in items):
+            raise _not_understood(next(item for item in items if not isinstance(item, str)))
         _read_string("\n".join(items), out)
     elif isinstance(first, Atom):
         out.add_atoms(items)
@@ -135,7 +155,10 @@ def _triple(item: Any) -> tuple[str, ...]:
         item = (item.subject, item.predicate, item.object)
     if isinstance(item, str) or not hasattr(item, "__len__") or len(item) not in (3, 4):
         raise _not_understood(item)
-    return tuple(map(from_object, tuple(item)[:3]))
+    subject, predicate, value = map(from_object, tuple(item)[:3])
+    if subject.startswith('"') or not predicate.startswith("<"):
+        raise UserError("EG105", f"not a triple: {subject} {predicate} {value}", "a subject is no literal, a predicate an IRI")
+    return subject, predicate, value
 
 
 def _as_table(source: Any) -> pa.Table | None:
@@ -168,6 +191,15 @@ def _terms(column: pa.ChunkedArray) -> pa.Array:
     encoded = column.combine_chunks().dictionary_encode()
     terms = pa.array([from_object(value) for value in encoded.dictionary.to_pylist()], pa.string())
     return terms.take(encoded.indices)
+
+
+def arity_clash(name: str, arity: int, expected: int, position: Position | None = None) -> UserError:
+    return UserError(
+        "EG004",
+        f"a fact of {name} has {arity} arguments, but {name} has {expected}",
+        "give a relation the same number of arguments everywhere",
+        position,
+    )
 
 
 def _not_understood(source: Any) -> UserError:

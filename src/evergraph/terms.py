@@ -7,6 +7,7 @@ Trap: language tags are lower case, as RDF 1.1 allows and as rdflib and pyoxigra
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 from typing import Any
@@ -20,6 +21,9 @@ from evergraph.errors import UserError
 
 Ids = npt.NDArray[np.uint64]
 MOST_TERMS = 1 << 32
+SCOPED = r"^_:(u*f[0-9]+_)"
+"""Labels that look like those of blank nodes from files; given from elsewhere they get one more u."""
+_PLAIN_IRI = re.compile(r"<[a-z]+:(//[A-Za-z0-9.\-]+/)?[A-Za-z0-9.\-_/#]*>$", re.ASCII)
 
 
 class Dictionary:
@@ -96,11 +100,11 @@ def parse_term(text: str) -> str:
 def from_object(value: Any) -> str:
     """The text of an rdflib or pyoxigraph term, or of a string in N-Triples syntax."""
     if isinstance(value, ox.NamedNode | ox.BlankNode | ox.Literal):
-        return str(value)
+        return _unscoped(str(value))
     if hasattr(value, "n3"):
-        return _from_rdflib(value)
+        return _unscoped(_from_rdflib(value))
     if isinstance(value, str):
-        return value if value.startswith("<") and value.endswith(">") and " " not in value else parse_term(value)
+        return value if _PLAIN_IRI.match(value) else _unscoped(parse_term(value))
     raise UserError("EG105", f"not a term: {value!r}", "give rdflib or pyoxigraph terms, or N-Triples strings")
 
 
@@ -112,8 +116,15 @@ def _from_rdflib(value: Any) -> str:
             return str(ox.Literal(str(value), language=value.language))
         return str(ox.Literal(str(value), datatype=ox.NamedNode(value.datatype) if value.datatype else None))
     if isinstance(value, rdflib.BNode):
-        return f"_:{value}"
-    return f"<{value}>"
+        return str(ox.BlankNode(str(value)))
+    if not isinstance(value, rdflib.URIRef):
+        raise UserError("EG105", f"not a term: {value!r}", "give IRIs, blank nodes and literals")
+    return str(ox.NamedNode(str(value)))
+
+
+def _unscoped(term: str) -> str:
+    """A blank node that comes from no file: never the name of one that does."""
+    return re.sub(SCOPED, r"_:u\1", term) if term.startswith("_:") else term
 
 
 def to_rdflib(text: str) -> Any:

@@ -32,13 +32,13 @@ def draw(rows: Sequence[Row], path: Path, cores: int) -> bool:
     names = list(dict.fromkeys(rules for rules, _ in panels))
     sizes = sorted({size for _, size in panels})
     longest = max(map(len, panels.values()))
-    size = 5.2 * len(sizes), (0.42 * longest + 1.2) * len(names)
+    size = 5.2 * len(sizes), (0.4 * longest + 1.0) * len(names)
     figure, axes = pyplot.subplots(len(names), len(sizes), squeeze=False, figsize=size, layout="constrained")
     for y, rules in enumerate(names):
         for x, universities in enumerate(sizes):
             _panel(axes[y][x], f"{rules}, LUBM({universities})", panels.get((rules, universities), []))
     on = f"{cores} core{'s' if cores > 1 else ''}"
-    figure.suptitle(f"Closure, seconds on {on}: green Evergraph, blue the same rules, grey rules of their own")
+    figure.suptitle(f"Closure, seconds on {on}\ngreen Evergraph, blue the same rules, grey rules of their own", fontsize=10)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)
     pyplot.close(figure)
@@ -52,7 +52,7 @@ def _panel(axis: Any, title: str, rows: Sequence[Row]) -> None:
         return
     ordered = sorted(rows, key=lambda row: row.seconds or 0.0, reverse=True)
     seconds = [row.seconds or 0.0 for row in ordered]
-    colours = [OURS if row.system == "evergraph" else SAME if row.same_rules else OWN for row in ordered]
+    colours = [OURS if row.system.startswith("evergraph") else SAME if row.same_rules else OWN for row in ordered]
     labels = [row.system + (" (with load)" if row.materialise is None else "") for row in ordered]
     bars = axis.barh(labels, seconds, color=colours)
     axis.bar_label(bars, [f" {s:.3g} s" for s in seconds])

@@ -25,6 +25,8 @@ class MemoryEngine:
     def __init__(self, plan: Plan, xp: Any = np) -> None:
         self.shard = Shard(plan, xp)
         self._saved: tuple[dict[Key, Relation], dict[Key, Relation]] = ({}, {})
+        self._closed = False
+        """Whether the rules have been run at all."""
         self._recomputed = False
         self._given: dict[Key, int] = {}
         parameters = {
@@ -40,9 +42,9 @@ class MemoryEngine:
         self.shard.begin()
 
     def insert(self, facts: Facts) -> bool:
-        there = sum(map(len, self.shard.relations.values()))
+        there = sum(len(r) for key, r in self.shard.relations.items() if not hidden(key))
         self._given = self.shard.insert(self.shard.runs(facts))
-        return sum(self._given.values()) > there
+        return not self._closed or sum(self._given.values()) > there
 
     def close(self, stratum: int, full: bool) -> Closed:
         return self.shard.close(stratum, full)
@@ -58,6 +60,7 @@ class MemoryEngine:
         """The net change against the state at `begin`. Cost: what arrived; after a recomputation, what it made anew."""
         before, explicit = self._saved
         shard = self.shard
+        self._closed = True
         came: dict[Key, Run] = {}
         went: dict[Key, Run] = {}
         for key in before.keys() | shard.relations.keys():
@@ -87,8 +90,7 @@ class MemoryEngine:
         )
 
     def rollback(self) -> None:
-        self.shard.relations, self.shard.explicit = self._saved
-        self.shard.begin()
+        self.shard.restore(*self._saved)
 
     def _less(self, a: Relation | None, b: Relation | None) -> Run:
         """The rows of one relation that are not in another."""

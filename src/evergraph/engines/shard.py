@@ -40,6 +40,8 @@ class Shard:
         out: Deltas = {}
         for name, columns in facts.items():
             moved = [self.arrays.xp.asarray(c, dtype=U64) for c in columns]
+            if moved and not len(moved[0]):
+                continue
             if name != TRIPLE:
                 out[name] = run_of(self.arrays, moved, len(moved[0]) if moved else 1)
                 continue
@@ -72,6 +74,12 @@ class Shard:
 
     def begin(self) -> None:
         self.fixpoint = Fixpoint(self.kernel, self.relations, self.sieve)
+
+    def restore(self, relations: dict[Key, Relation], explicit: dict[Key, Relation]) -> None:
+        """Go back to an earlier state; schedules made since then say nothing about it."""
+        self.relations, self.explicit = relations, explicit
+        self.schedulers = [Scheduler(rules, self) for rules in self.plan.strata]
+        self.begin()
 
     def forget_derived(self) -> None:
         self.relations = dict(self.explicit)

@@ -21,7 +21,8 @@ import pyarrow.csv as csv
 import pyoxigraph as ox
 
 from evergraph.errors import Position, UserError, UserErrors
-from evergraph.formats.ntriples import BadLine, plain_strings, read_lines
+from evergraph.formats.ntriples import NOT_UTF8, BadLine, plain_strings, read_lines
+from evergraph.terms import SCOPED
 
 FORMATS = {
     ".nt": ox.RdfFormat.N_TRIPLES,
@@ -216,7 +217,7 @@ def _decode(line: bytes) -> str:
     try:
         return line.rstrip(b"\r").decode()
     except UnicodeDecodeError:
-        return "\ufffd not UTF-8: " + line.decode(errors="replace")
+        return NOT_UTF8 + line.decode(errors="replace")
 
 
 def _as_lines(stream: Any, format_: ox.RdfFormat, name: str, quads: bool) -> bytes:
@@ -232,6 +233,8 @@ def _as_lines(stream: Any, format_: ox.RdfFormat, name: str, quads: bool) -> byt
 
 def _scoped(terms: pa.Array, scope: int | None) -> pa.Array:
     """Blank nodes named after their file: the same label in two files is two nodes."""
-    if scope is None or not pc.any(pc.starts_with(terms, "_:")).as_py():
+    if not pc.any(pc.starts_with(terms, "_:")).as_py():
         return terms
+    if scope is None:
+        return pc.replace_substring_regex(terms, pattern=SCOPED, replacement=r"_:u\1")
     return pc.replace_substring_regex(terms, pattern=r"^_:", replacement=f"_:f{scope}_")

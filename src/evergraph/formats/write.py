@@ -5,26 +5,45 @@ from __future__ import annotations
 import gzip
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evergraph.errors import UserError
 
-def write_ntriples(blocks: Iterable[tuple[pa.Array, pa.Array, pa.Array]], path: Path) -> int:
-    """Write columns of terms to `path` (`.nt` or `.nt.gz`) and return the number of lines; the file appears when whole."""
+
+class Written(NamedTuple):
+    lines: int
+    left_out: int
+    """Triples that RDF cannot write: their subject is a literal, or their predicate no IRI."""
+
+
+def write_ntriples(blocks: Iterable[tuple[pa.Array, pa.Array, pa.Array]], path: Path) -> Written:
+    """Write columns of terms to `path` (`.nt` or `.nt.gz`); the file appears when it is whole.
+
+    Rules may derive facts about literals, such as the types that ranges give them. They hold in the graph, but N-Triples
+    has no way to write them: they are counted and left out.
+    """
     part = path.with_name(path.name + ".part")
-    count = 0
+    count = left_out = 0
     try:
         with gzip.open(part, "wb", compresslevel=1) if path.suffix == ".gz" else part.open("wb") as out:
-            for subject, predicate, value in blocks:
+            for block in blocks:
+                rdf = pc.and_not(pc.starts_with(block[1], "<"), pc.starts_with(block[0], '"'))
+                subject, predicate, value = (column.filter(rdf) for column in block)
+                left_out += len(block[0]) - len(subject)
                 end, space = pa.scalar(".\n", subject.type), pa.scalar(" ", subject.type)
                 lines = pc.binary_join_element_wise(subject, predicate, value, end, space)
                 out.write(_bytes(lines))
                 count += len(lines)
         part.replace(path)
+    except OSError as error:
+        raise UserError("EG101", f"cannot write {path}: {error.strerror}", "check the folder and its permissions") from error
     finally:
-        part.unlink(missing_ok=True)
-    return count
+        if part.parent.is_dir():
+            part.unlink(missing_ok=True)
+    return Written(count, left_out)
 
 
 def _bytes(lines: pa.Array) -> bytes:

@@ -60,10 +60,10 @@ def _ground(fact: Atom) -> Iterator[UserError]:
 
 def _arities(program: Program) -> Iterator[UserError]:
     seen: dict[str, tuple[int, str]] = {name: (n, "built in") for name, n in BUILTIN_RELATIONS.items()}
-    for atom in _atoms(program):
+    for atom in sorted(_atoms(program), key=_place):
         if atom.relation == TRIPLE:
             continue
-        arity, where = seen.setdefault(atom.relation, (len(atom.terms), f"line {atom.position.line if atom.position else 0}"))
+        arity, where = seen.setdefault(atom.relation, (len(atom.terms), f"at {atom.position}" if atom.position else "before"))
         if arity != len(atom.terms):
             yield UserError(
                 "EG004",
@@ -71,6 +71,11 @@ def _arities(program: Program) -> Iterator[UserError]:
                 "give a relation the same number of arguments everywhere",
                 atom.position,
             )
+
+
+def _place(atom: Atom) -> tuple[str, int, int]:
+    at = atom.position
+    return (at.file, at.line, at.column) if at else ("", 0, 0)
 
 
 def _heads(program: Program) -> Iterator[UserError]:

@@ -6,6 +6,7 @@ messages. After parsing, the checks of `checks.py` run over the whole program.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -71,14 +72,15 @@ class _Reader:
     def statements(self, text: str) -> list[list[Token]]:
         """The tokens of the text, cut after each full stop; characters that start no token are reported and skipped."""
         out: list[list[Token]] = [[]]
-        line_start, offset = 1, 0
+        line_start, offset, skipping = 1, 0, False
         while True:
             try:
                 for token in _grammar().lex(text[offset:]):
                     token.line = (token.line or 1) + line_start - 1
                     out[-1].append(token)
                     if token.type == "DOT":
-                        out.append([])
+                        out[-1:] = [[]] if skipping else [out[-1], []]
+                        skipping = False
                 break
             except UnexpectedCharacters as error:
                 at = Position(self.file, error.line + line_start - 1, error.column)
@@ -91,9 +93,10 @@ class _Reader:
                 if stop < 0:
                     return out[:-1]
                 line_start += text.count("\n", offset, stop + 1)
+                ended = text[offset + at_character : stop].rstrip().endswith(".")
                 offset = stop + 1
-                out[-1] = []
-        if out[-1]:
+                out[-1], skipping = [], not ended
+        if out[-1] and not skipping:
             last = out[-1][-1]
             self.mistakes.append(
                 UserError("EG001", "the last statement does not end", "end every rule and fact with '.'", self.at(last))
@@ -115,10 +118,14 @@ class _Reader:
             hint = f"expected {' or '.join(wanted[:4])}" if wanted else "see the syntax in the README"
             self.mistakes.append(UserError("EG001", f"unexpected {str(shown)!r}", hint, self.at(shown)))
             return
+        before = len(self.mistakes)
+        kept = len(self.rules), len(self.facts)
         try:
             self.statement(tree, tokens[0])
         except UserError as error:
             self.mistakes += error.mistakes
+        if len(self.mistakes) > before:
+            del self.rules[kept[0] :], self.facts[kept[1] :]
 
     def statement(self, tree: Node, first: Token) -> None:
         if tree.data == "prefix":
@@ -181,7 +188,7 @@ class _Reader:
             case "variable":
                 return Variable(text[1:])
             case "full_iri":
-                return text
+                return self.checked(text, token)
             case "prefixed":
                 return self.expand(token)
             case "blank":
@@ -195,46 +202,67 @@ class _Reader:
                 return f'"{text}"^^<{XSD}boolean>'
             case "keyword":
                 raise UserError("EG001", f"{text!r} is not a term", f'write ?{text}, ex:{text} or "{text}"', self.at(token))
-            case "tagged":
-                return str(ox.Literal(_unquote(token), language=str(tree.children[1])[1:]))
-            case "typed":
-                datatype = str(self.term(tree.children[2]))
-                return str(ox.Literal(_unquote(token), datatype=ox.NamedNode(datatype[1:-1])))
-        return str(ox.Literal(_unquote(token)))
+        try:
+            return str(self.literal(tree, token))
+        except (ValueError, OverflowError) as error:
+            raise UserError(
+                "EG001", f"not a literal: {text}: {error}", "see N-Triples for what a literal is", self.at(token)
+            ) from error
+
+    def literal(self, tree: Node, token: Token) -> ox.Literal:
+        if tree.data == "tagged":
+            return ox.Literal(_unquote(token), language=str(tree.children[1])[1:])
+        if tree.data == "typed":
+            datatype = str(self.term(tree.children[2]))[1:-1]
+            if datatype.endswith("angString"):
+                raise ValueError("it needs a language tag")
+            return ox.Literal(_unquote(token), datatype=ox.NamedNode(datatype))
+        return ox.Literal(_unquote(token))
+
+    def checked(self, iri: str, token: Token) -> str:
+        """An IRI that is one."""
+        try:
+            return str(ox.NamedNode(iri[1:-1]))
+        except ValueError as error:
+            raise UserError(
+                "EG001", f"not an IRI: {iri}", "write an absolute IRI, such as <http://…>", self.at(token)
+            ) from error
 
     def expand(self, token: Token) -> str:
         prefix, _, local = str(token).partition(":")
         if prefix not in self.prefixes:
             known = ", ".join(sorted(self.prefixes))
-            raise UserError(
+            mistake = UserError(
                 "EG002",
                 f"unknown prefix {prefix + ':'!r}",
                 f"declare it with '@prefix {prefix}: <…> .'; known: {known}",
                 self.at(token),
             )
-        return f"<{self.prefixes[prefix]}{local}>"
+            self.mistakes.append(mistake)
+            return "<unknown:>"
+        return self.checked(f"<{self.prefixes[prefix]}{local}>", token)
 
 
 def _trees(tree: Node) -> list[Node]:
     return [child for child in tree.children if isinstance(child, Tree)]
 
 
+_ESCAPE = re.compile(r"""\\(?:([tbnrf"'\\])|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|.?)""", re.DOTALL)
 _ESCAPES = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
 
 
 def _unquote(token: Token) -> str:
-    body = str(token)[1:-1]
-    if "\\" not in body:
-        return body
-    out, i = [], 0
-    while i < len(body):
-        if body[i] != "\\":
-            out.append(body[i])
-            i += 1
-        elif (width := {"u": 4, "U": 8}.get(body[i + 1], 0)) != 0:
-            out.append(chr(int(body[i + 2 : i + 2 + width], 16)))
-            i += 2 + width
-        else:
-            out.append(_ESCAPES.get(body[i + 1], body[i + 1]))
-            i += 2
-    return "".join(out)
+    """The characters a quoted string stands for."""
+
+    def character(match: re.Match[str]) -> str:
+        short, four, eight = match.groups()
+        if short:
+            return _ESCAPES[short]
+        if not (four or eight):
+            raise ValueError(f"unknown escape {match.group()}")
+        code = int(four or eight, 16)
+        if 0xD800 <= code < 0xE000:
+            raise ValueError(f"{match.group()} is no character")
+        return chr(code)
+
+    return _ESCAPE.sub(character, str(token)[1:-1])

@@ -12,9 +12,14 @@ SETS = ("rhodf", "rdfs", "rdfs-jena", "owl2rl", "owl2rl-full")
 
 
 def load(source: str | Path, including: tuple[str, ...] = (), at: Position | None = None) -> Program:
-    """A rule set by name or a `.dlog` file; `including` are the files that are being read, outermost first."""
+    """A rule set by name or a `.dlog` file; `including` are the files that are being read, outermost first.
+
+    A file that another includes is looked for beside it.
+    """
     from evergraph.rules.parse import parse
 
+    if including and source not in SETS and including[-1] not in SETS:
+        source = str(Path(including[-1]).parent / source)
     if str(source) in including:
         chain = " → ".join((*including, str(source)))
         raise UserError("EG008", f"a file includes itself: {chain}", "remove one @include", at)

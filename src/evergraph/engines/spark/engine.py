@@ -100,7 +100,7 @@ class SparkEngine:
             for name, rows in self.plan.parameters.items()
         }
         self._staged = self.schema.runs({**facts, **parameters} if self._first else facts)
-        return sum(map(len, self._staged.values())) > there
+        return self._first or sum(map(len, self._staged.values())) > there
 
     def close(self, stratum: int, full: bool) -> Closed:
         local, scheduler = self.local[stratum], self.schema.schedulers[stratum]
@@ -157,8 +157,7 @@ class SparkEngine:
 
     def rollback(self) -> None:
         self.state = self._saved
-        self.schema.relations = dict(self.state.schema)
-        self.schema.begin()
+        self.schema.restore(dict(self.state.schema), {})
 
     # -- what the driver knows ---------------------------------------------------------------------------------------
 
