@@ -31,6 +31,7 @@ SCHEMA = """
 :grandmother owl:propertyChainAxiom ( :mother :mother ) .
 :Person owl:hasKey ( :number :country ) .
 :Animal owl:disjointWith :Organisation .
+:Fan owl:onProperty :likes ; :valuesFrom :Student . :valuesFrom rdfs:subPropertyOf owl:someValuesFrom .
 """
 FACTS = """
 @prefix : <http://ex/> .

@@ -11,7 +11,7 @@ their input first.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -137,6 +137,13 @@ class Arrays:
                 return (major << SHIFT | word >> SHIFT)[order]
         return self.differences.sort(word << SHIFT | word >> SHIFT)
 
+    def blocks(self, parts: Sequence[Array]) -> Iterator[Array]:
+        """Arrays in pieces that stay in the cache, and whose temporaries need no fresh memory."""
+        size = self.differences.block
+        for part in parts:
+            for start in range(0, len(part), size):
+                yield part[start : start + size]
+
     # -- searching ---------------------------------------------------------------------------------------------------
 
     def contains(self, rows: Words, keys: Words) -> Array:
@@ -229,6 +236,8 @@ class Differences:
     def __init__(self, xp: Any) -> None:
         self.xp = xp
         self.numpy = xp is np
+        self.block = 1 << 17 if self.numpy else 1 << 40
+        """How much is worked on at a time: a CPU likes what fits its cache, a GPU whole arrays."""
 
     def sort(self, values: Array) -> Array:
         """NumPy's stable sort merges sorted runs; CuPy's only sort is a radix sort."""

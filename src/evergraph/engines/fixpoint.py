@@ -77,15 +77,15 @@ class Fixpoint:
     def _evaluate_fully(self, component: Component) -> _Fed | None:
         """Rules that only read what is settled, then the others, over everything there is."""
         self.rounds += 1
-        outer = [task for task in component.tasks if not task.inner]
-        inner = [task for task in component.tasks if task.inner]
-        for tasks in (outer, inner):
+        fed = None
+        for recursive in (False, True):
             found = _Found()
-            for number, task in enumerate(tasks):
-                found.task = number
-                self._run(task, [self.relations] * len(task.rule.body), found)
-            fed = self._absorb(tasks, found)
-        return fed if inner else None
+            for number, task in enumerate(component.tasks):
+                if bool(task.inner) == recursive:
+                    found.task = number
+                    self._run(task, [self.relations] * len(task.rule.body), found)
+            fed = self._absorb(component.tasks, found, feed=recursive)
+        return fed
 
     def _round(
         self,
@@ -111,7 +111,7 @@ class Fixpoint:
                 if body[i].relation in mine or (body[i].open and mine):
                     sources: list[Relations] = [self.relations] * i + [mine] + [old] * (len(body) - i - 1)
                     self._run(task, sources, found)
-        return self._absorb(tasks, found)
+        return self._absorb(tasks, found, feed=component.recursive)
 
     def _run(self, task: Task, sources: list[Relations], found: _Found) -> None:
         heads = None
@@ -119,7 +119,7 @@ class Fixpoint:
             heads = self.arrays.xp.asarray(sorted(task.heads), dtype=U64)
         self.kernel.run(task.rule, sources, self.relations, found.emit, heads)
 
-    def _absorb(self, tasks: tuple[Task, ...] | list[Task], found: _Found) -> _Fed | None:
+    def _absorb(self, tasks: tuple[Task, ...], found: _Found, feed: bool) -> _Fed | None:
         """Add what is new; returns the deltas of the next round, with shorter ones for rules that absorb their own."""
         older: dict[Key, Relation] = {}
         deltas: Deltas = {}
@@ -132,7 +132,7 @@ class Fixpoint:
             if len(run):
                 self._add(key, run)
                 deltas[key], older[key] = run, relation
-        if not deltas or not any(task.inner for task in tasks):
+        if not deltas or not feed:
             return None
         skipped = {}
         for number, task in enumerate(tasks):
@@ -202,7 +202,7 @@ class _Found:
     def emit(self, key: Key, words: Words) -> None:
         self.rows.setdefault(key, []).append((self.task, words))
 
-    def arity(self, key: Key, tasks: tuple[Task, ...] | list[Task]) -> int:
+    def arity(self, key: Key, tasks: tuple[Task, ...]) -> int:
         return len(tasks[self.rows[key][0][0]].rule.head.args)
 
 

@@ -145,13 +145,13 @@ class Relation:
         count = sum(map(len, parts))
         if count < BITMAP_FROM:
             return None
-        pairs = arrays.xp.concatenate(parts) if len(parts) > 1 else parts[0]
-        first, second = pairs >> SHIFT, pairs & LOW
-        values, width = arrays.distinct(second), int(first.max()) + 1
+        width = max(int(part.max() >> SHIFT) for part in parts) + 1
+        values = arrays.distinct(arrays.xp.concatenate([arrays.distinct(b & LOW) for b in arrays.blocks(parts)]))
         if len(values) * width > BITMAP_BYTES * count:
             return None
         marks = arrays.xp.zeros(len(values) * width, bool)
-        marks[arrays.rank(values, second).astype(np.int64) * width + first.astype(np.int64)] = True
+        for block in arrays.blocks(parts):
+            marks[arrays.rank(values, block & LOW).astype(np.int64) * width + (block >> SHIFT).astype(np.int64)] = True
         for run, minus in self.parts():
             words = run.in_order((1, 0))
             low, high = arrays.find_ranges(words, [values], len(values))

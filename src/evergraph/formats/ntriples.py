@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyoxigraph as ox
 
-_CHAR = r"(?:[A-Za-z0-9\-._~:@!$&'()*+,;=]|%[0-9A-Fa-f]{2}|[\x{C0}-\x{D7FF}])"
+_CHAR = r"[A-Za-z0-9\-._~:@!$&'()*+,;=\x{C0}-\x{D7FF}]"
 _AUTHORITY = r"//[A-Za-z0-9\-._~]+(?::[0-9]{1,5})?"
 _QUERY = rf"(?:\?(?:{_CHAR}|[/?])*)?(?:#(?:{_CHAR}|[/?])*)?"
 _IRI = rf"<[A-Za-z][A-Za-z0-9+.\-]*:(?:{_AUTHORITY}(?:/(?:{_CHAR}|/)*)?|{_CHAR}(?:{_CHAR}|/)*){_QUERY}>"

@@ -145,16 +145,20 @@ class _Open:
         self.rule, self._counts = rule, counts
         named = {a.relation for a in (rule.head, *rule.body) if isinstance(a.relation, Variable)}
         self.open = tuple(sorted(named, key=str))
-        self._guards = [a for a in rule.body if not isinstance(a.relation, Variable) and a.variables & named]
-        bound = set().union(*(a.variables for a in self._guards))
-        self._free = not named <= bound
+        closed = [a for a in rule.body if not isinstance(a.relation, Variable)]
+        self._guards = [a for a in closed if a.variables & named]
+        self._others = [a for a in closed if a not in self._guards] if named else []
+        self._free = not named <= set().union(*(a.variables for a in self._guards))
+        self._chained = any(isinstance(a.relation, Variable) and a.variables & named for a in rule.body)
         self._looked: list[int] | None = None
 
     def outdated(self) -> bool:
-        """Whether a guard has grown since the last call or, where none binds a predicate, there are more predicates."""
-        now = [self._counts.of(a) for a in self._guards]
+        """Whether anything has changed since the last call that `bindings` looks at."""
+        now = [self._counts.of(a) for a in self._guards] + [min(self._counts.of(a), SMALL) for a in self._others]
         if self._free:
             now.append(len(self._counts.predicates))
+        if self._chained:
+            now.append(sum(self._counts.rows.values()))
         if now == self._looked:
             return False
         self._looked = now
