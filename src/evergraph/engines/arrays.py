@@ -135,7 +135,7 @@ class Arrays:
             if len(values) < RADIX and len(values) * 4 < len(word):
                 order = self.differences.stable_order(self.rank(values, major))
                 return (major << SHIFT | word >> SHIFT)[order]
-        return self.differences.sort(word << SHIFT | word >> SHIFT)
+        return self.xp.sort(word << SHIFT | word >> SHIFT)
 
     def blocks(self, parts: Sequence[Array]) -> Iterator[Array]:
         """Arrays in pieces that stay in the cache, and whose temporaries need no fresh memory."""
@@ -240,7 +240,7 @@ class Differences:
         """How much is worked on at a time: a CPU likes what fits its cache, a GPU whole arrays."""
 
     def sort(self, values: Array) -> Array:
-        """NumPy's stable sort merges sorted runs; CuPy's only sort is a radix sort."""
+        """For what comes in sorted runs: NumPy's stable sort merges them; CuPy's only sort is a radix sort."""
         return np.sort(values, kind="stable") if self.numpy else self.xp.sort(values)
 
     def stable_order(self, values: Array) -> Array:

@@ -137,19 +137,20 @@ class Fixpoint:
         skipped = {}
         for number, task in enumerate(tasks):
             if task.absorbing:
-                skipped[number] = self._from_others(number, found, deltas)
+                skipped[number] = self._from_others(number, found, deltas, older)
         return deltas, older, skipped
 
-    def _from_others(self, number: int, found: _Found, deltas: Deltas) -> Deltas:
+    def _from_others(self, number: int, found: _Found, deltas: Deltas, older: dict[Key, Relation]) -> Deltas:
         """The part of the deltas that some other rule derived too."""
         out = {}
         for key, run in deltas.items():
             parts = [words for task, words in found.rows[key] if task != number]
             if parts:
-                words = self.arrays.unique(parts)
-                mask = run.contains(words)
-                if bool(mask.any()):
-                    out[key] = Run(self.arrays, run.arity, tuple(w[mask] for w in words))
+                others = older[key].novel(parts)
+                if self.sieve is not None:
+                    others = others.filter(run, keep=True)
+                if len(others):
+                    out[key] = others
         return out
 
     def _add(self, key: Key, run: Run) -> None:
