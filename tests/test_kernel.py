@@ -211,10 +211,10 @@ def test_pairs_with_few_distinct_seconds_are_transposed_by_radix(module: str) ->
     few = [(i, i % 3) for i in range(20)]
     many = [(i, 19 - i) for i in range(20)]
     with patched(arrays_module, MANY=8):
-        for pairs, way in ((few, "stable_order"), (many, "sort")):
+        for pairs, ways in ((few, ["stable_order"]), (many, [])):
             arrays = Watched(MODULES[module])
             assert rows_of((arrays.transpose(words_of(pairs, 2)[0]),), 2) == sorted((b, a) for a, b in pairs)
-            assert arrays.taken == [way]
+            assert arrays.taken == ways
 
 
 # -- searching ---------------------------------------------------------------------------------------------------------
