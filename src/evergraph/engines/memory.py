@@ -29,10 +29,7 @@ class MemoryEngine:
         """Whether the rules have been run at all."""
         self._recomputed = False
         self._given: dict[Key, int] = {}
-        parameters = {
-            name: [np.array(column, np.uint64) for column in zip(*rows, strict=True)] for name, rows in plan.parameters.items()
-        }
-        self.shard.insert(self.shard.runs(parameters))
+        self.shard.insert(self.shard.runs(plan.parameter_facts))
 
     # -- updates -----------------------------------------------------------------------------------------------------
 
@@ -61,18 +58,15 @@ class MemoryEngine:
         before, explicit = self._saved
         shard = self.shard
         self._closed = True
+        added = {k: len(r) - len(explicit.get(k, ())) for k, r in shard.explicit.items() if not hidden(k)}
+        if not self._recomputed:
+            return Change(self._arrivals(before, added))
         came: dict[Key, Run] = {}
         went: dict[Key, Run] = {}
         for key in before.keys() | shard.relations.keys():
             old, new = before.get(key), shard.relations.get(key)
-            if old is new or hidden(key):
-                continue
-            if self._recomputed:
-                came[key] = self._less(new, old)
-                went[key] = self._less(old, new)
-        added = {k: len(r) - len(explicit.get(k, ())) for k, r in shard.explicit.items() if not hidden(k)}
-        if not self._recomputed:
-            return Change(self._arrivals(before, added))
+            if old is not new and not hidden(key):
+                came[key], went[key] = self._less(new, old), self._less(old, new)
         inserted = Difference(by_name(added), by_name(self._not_explicit(came, shard.explicit)), lambda: self._columns(came))
         deleted = Difference({}, by_name(self._not_explicit(went, explicit)), lambda: self._columns(went))
         return Change(inserted, deleted)

@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from evergraph.plan.model import PlanRule, encode_rules
 from evergraph.plan.schema import Rules, schema_first
 from evergraph.plan.shapes import lift
 from evergraph.rules.model import TYPE, Program
 from evergraph.rules.stratify import stratify
-from evergraph.terms import Dictionary
+from evergraph.terms import Dictionary, Ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,11 @@ class Plan:
     type_id: int
     values: Any = None
     """Answers comparisons of terms; see `kernel.Values`."""
+
+    @property
+    def parameter_facts(self) -> dict[str, list[Ids]]:
+        """The same rows as columns, as facts come."""
+        return {name: [np.array(c, np.uint64) for c in zip(*rows, strict=True)] for name, rows in self.parameters.items()}
 
 
 def compile_program(program: Program, dictionary: Dictionary, values: Any = None) -> Plan:

@@ -19,7 +19,6 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from pyspark.errors import PySparkException
 
 from evergraph.engines.arrays import U64, Words
@@ -95,11 +94,7 @@ class SparkEngine:
 
     def insert(self, facts: Facts) -> bool:
         there = sum(self.state.total(ALL).values())
-        parameters = {
-            name: [np.array(column, np.uint64) for column in zip(*rows, strict=True)]
-            for name, rows in self.plan.parameters.items()
-        }
-        self._staged = self.schema.runs({**facts, **parameters} if self._first else facts)
+        self._staged = self.schema.runs({**facts, **self.plan.parameter_facts} if self._first else facts)
         return self._first or sum(map(len, self._staged.values())) > there
 
     def close(self, stratum: int, full: bool) -> Closed:
