@@ -14,6 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
+from evergraph.engines.relation import Relation
 from evergraph.plan.model import Key
 from evergraph.plan.shapes import PARAMETER
 from evergraph.rules.model import BUILTIN_RELATIONS, TRIPLE
@@ -88,6 +89,9 @@ class Engine(Protocol):
         """All rows of a relation, as columns; None if no fact or rule ever mentioned it."""
 
     def contains(self, relation: str, row: Sequence[int]) -> bool: ...
+
+    def relations(self, which: Which) -> Mapping[Key, Relation]:
+        """All facts, or the explicit ones, as the relations that queries read. Cost: the keys; what is read, when it is."""
 
 
 def hidden(key: Key) -> bool:

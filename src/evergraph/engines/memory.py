@@ -127,6 +127,10 @@ class MemoryEngine:
         found = self.shard.relations.get(key)
         return found is not None and bool(found.contains(self.shard.arrays.pack([U64(v) for v in row], 1))[0])
 
+    def relations(self, which: Which) -> dict[Key, Relation]:
+        source = self.shard.explicit if which == Which.EXPLICIT else self.shard.relations
+        return {key: relation for key, relation in source.items() if not hidden(key)}
+
     def _columns(self, runs: dict[Key, Run]) -> Facts:
         """Runs as columns by relation name, the split triples together again."""
         return together((key, [np.asarray(run.column(i)) for i in range(run.arity)]) for key, run in runs.items())

@@ -12,9 +12,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from evergraph.engines.base import Change, Closed, Counts, Difference, Facts, Which
+from evergraph.engines.base import Change, Closed, Counts, Difference, Facts, Which, hidden
+from evergraph.engines.relation import Relation
+from evergraph.engines.shard import Shard
 from evergraph.plan.compile import Plan
-from evergraph.plan.model import PlanAtom, PlanRule, is_variable
+from evergraph.plan.model import Key, PlanAtom, PlanRule, is_variable
 from evergraph.rules.model import BUILTIN_RELATIONS, TRIPLE
 from evergraph.terms import Ids
 
@@ -77,6 +79,10 @@ class ReferenceEngine:
 
     def contains(self, relation: str, row: Sequence[int]) -> bool:
         return (relation, *row) in self.facts
+
+    def relations(self, which: Which) -> dict[Key, Relation]:
+        shard = Shard(self.plan)
+        return {key: Relation(run) for key, run in shard.runs(_columns(self._which(which))).items() if not hidden(key)}
 
     def _which(self, which: Which) -> set[Fact]:
         if which == Which.EXPLICIT:

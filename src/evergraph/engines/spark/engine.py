@@ -282,6 +282,9 @@ class SparkEngine:
         found = self._read(self.state, ALL, owner, [key]).get(key)
         return found is not None and bool(found.contains(words)[0])
 
+    def relations(self, which: Which) -> Mapping[Key, Relation]:
+        return Gathered(self, self.state, EXPLICIT if which == Which.EXPLICIT else ALL)
+
     def _read(self, state: State, role: str, shard: int, keys: Iterable[Key]) -> dict[Key, Run]:
         """Relations as they stand at a shard."""
         wanted = set(keys)
@@ -318,6 +321,28 @@ class SparkEngine:
     def _collect(self, state: State, role: str) -> Facts:
         keys = [k for k in state.total(role) if not hidden(k)]
         return together(_columns(self._gather(state, role, keys)))
+
+
+class Gathered(Mapping[Key, Relation]):
+    """The relations of all shards; one is brought to the driver when it is asked for, and kept."""
+
+    def __init__(self, engine: SparkEngine, state: State, role: str) -> None:
+        self._engine, self._state, self._role = engine, state, role
+        self._keys = {key for key, count in state.total(role).items() if count and not hidden(key)}
+        self._found: dict[Key, Relation] = {}
+
+    def __getitem__(self, key: Key) -> Relation:
+        if key not in self._keys:
+            raise KeyError(key)
+        if key not in self._found:
+            self._found[key] = Relation(self._engine._gather(self._state, self._role, [key])[key])
+        return self._found[key]
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
 
 
 def _without_arrived(answer: dict[str, Any]) -> dict[str, Any]:
