@@ -52,7 +52,7 @@ def canonical(data: bytes | str, format_: ox.RdfFormat = ox.RdfFormat.N_TRIPLES)
 
 
 def read(*paths: Path, rejects: Rejects | None = None) -> list[Triple]:
-    blocks = read_files(paths, count(1), rejects)
+    blocks = read_files(paths, count(1).__next__, rejects)
     return sorted(row for block in blocks for row in zip(*(c.to_pylist() for c in block), strict=True))
 
 
@@ -440,7 +440,7 @@ def test_progress_grows_to_the_whole(tmp_path: Path) -> None:
     paths = [written(tmp_path / f"{i}.nt", MANY) for i in range(2)]
     told: list[tuple[str, float]] = []
     with block_bytes(4096):
-        list(read_files(paths, count(1), None, lambda stage, done: told.append((stage, done))))
+        list(read_files(paths, count(1).__next__, None, lambda stage, done: told.append((stage, done))))
     assert {stage for stage, _ in told} == {"read"}
     assert [done for _, done in told] == sorted(done for _, done in told)
     assert len(told) > 10

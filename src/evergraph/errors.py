@@ -31,6 +31,15 @@ MISTAKES = {
     "EG204": "a Spark job failed",
     "EG301": "unknown relation",
     "EG302": "unknown name of a benchmark, a peer or an option",
+    "EG401": "no store, or a folder that is something else",
+    "EG402": "a store that another process is writing",
+    "EG403": "a store that cannot be written",
+    "EG404": "a store of a newer format",
+    "EG405": "unknown version of a store",
+    "EG406": "a damaged file of a store",
+    "EG407": "a version that can only be read",
+    "EG408": "a store with other rules",
+    "EG409": "a materialisation that differs from recomputation",
 }
 
 

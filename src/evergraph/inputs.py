@@ -40,6 +40,15 @@ def read(
     return collected.facts()
 
 
+def add(facts: dict[str, list[Ids]], more: dict[str, list[Ids]]) -> None:
+    """Put further columns below those of the same relation."""
+    for name, columns in more.items():
+        known = facts.get(name)
+        if known is not None and len(known) != len(columns):
+            raise arity_clash(name, len(columns), len(known))
+        facts[name] = [np.concatenate(pair) for pair in zip(known, columns, strict=True)] if known else columns
+
+
 class _Columns:
     """Parts of columns by relation, joined at the end."""
 
@@ -110,7 +119,7 @@ def _read_paths(paths: list[str | Path], out: _Columns, rejects: Rejects | None)
             _read_program(Program.load(path), out)
         else:
             data.append(path)
-    for block in read_files(expand(data), out.dictionary.scopes, rejects, out.progress):
+    for block in read_files(expand(data), out.dictionary.next_scope, rejects, out.progress):
         out.add_text(TRIPLE, block)
 
 

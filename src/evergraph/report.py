@@ -38,6 +38,8 @@ class Report:
     phases: tuple[Phase, ...]
     rounds: int
     derivations: int
+    version: int | None = None
+    """The version of the store that the update made."""
 
     @property
     def seconds(self) -> float:
@@ -53,6 +55,7 @@ class Report:
             "engine": self.engine,
             "rounds": self.rounds,
             "derivations": self.derivations,
+            "version": self.version,
             "seconds": round(self.seconds, 6),
             "phases": [{"name": p.name, "seconds": round(p.seconds, 6), "facts": p.facts} for p in self.phases],
         }
@@ -64,6 +67,7 @@ def make_report(
     inserted: Difference,
     deleted: Difference,
     triples: Callable[[Difference], Iterator[tuple[Any, ...]]],
+    version: int | None = None,
 ) -> Report:
     return Report(
         Net(inserted.explicit, inserted.derived, lambda: triples(inserted)),
@@ -74,6 +78,7 @@ def make_report(
         tuple(outcome.phases),
         outcome.rounds,
         outcome.derivations,
+        version,
     )
 
 

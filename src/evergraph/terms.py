@@ -21,6 +21,9 @@ from evergraph.errors import UserError
 
 Ids = npt.NDArray[np.uint64]
 MOST_TERMS = 1 << 32
+TAIL_FRACTION = 8
+"""New terms are appended to the large array when they pass an eighth of it: taking from many chunks copies them all."""
+_NO_TERMS = pa.array([], pa.large_string())
 SCOPED = r"^_:(u*f[0-9]+_)"
 """Labels that look like those of blank nodes from files; given from elsewhere they get one more u."""
 _PLAIN_IRI = re.compile(r"<[a-z]+:(//[A-Za-z0-9.\-]+/)?[A-Za-z0-9.\-_/#]*>$", re.ASCII)
@@ -36,25 +39,36 @@ class Dictionary:
     ('<http://b>', 2)
     """
 
-    def __init__(self) -> None:
-        self._index: dict[str, int] = {}
-        self._terms: list[str] = []
-        self._strings = pa.chunked_array([], pa.large_string())
-        self.scopes: Iterator[int] = count(1)
+    def __init__(self, stored: pa.ChunkedArray | None = None, scopes: int = 0) -> None:
+        """`stored` are terms that have their ids already, `scopes` the number of files that blank nodes came from."""
+        self._base = pa.concat_arrays(stored.chunks) if stored is not None and len(stored) else _NO_TERMS
+        self._tail = _NO_TERMS
+        """The terms in Arrow's form, as far as they have been asked for in it: a large array and a small one."""
+        self._stored = len(self._base)
+        self._index: dict[str, int] | None = None if self._stored else {}
+        self._new: list[str] = []
+        """The terms after the stored ones."""
+        self.scopes = scopes
 
     def __len__(self) -> int:
-        return len(self._terms)
+        return self._stored + len(self._new)
+
+    def next_scope(self) -> int:
+        """A number for the blank nodes of one more file."""
+        self.scopes += 1
+        return self.scopes
 
     def encode(self, terms: Sequence[str]) -> Ids:
         """Ids for terms, new ones for terms not seen before. Cost: one dictionary look-up each."""
-        found = list(map(self._index.get, terms))
+        index = self._known()
+        found = list(map(index.get, terms))
         if None in found:
             new = dict.fromkeys(t for t, i in zip(terms, found, strict=True) if i is None)
-            if len(self._terms) + len(new) >= MOST_TERMS:
+            if len(self) + len(new) >= MOST_TERMS:
                 raise UserError("EG106", "more than 2³² distinct terms", "split the data over several graphs")
-            self._index.update(zip(new, count(len(self._terms))))
-            self._terms.extend(new)
-            found = list(map(self._index.get, terms))
+            index.update(zip(new, count(len(self))))
+            self._new.extend(new)
+            found = list(map(index.get, terms))
         return np.array(found, np.uint64)
 
     def encode_column(self, column: pa.Array) -> Ids:
@@ -65,24 +79,43 @@ class Dictionary:
 
     def find(self, term: str) -> int | None:
         """The id of a term, None if it was never seen."""
-        return self._index.get(term)
+        return self._known().get(term)
+
+    def _known(self) -> dict[str, int]:
+        """Ids by term. Cost: linear in the stored terms, the first time something is looked up by its text."""
+        if self._index is None:
+            self._index = dict(zip(self._base.slice(0, self._stored).to_pylist(), count()))
+        return self._index
 
     def term(self, number: int) -> str:
-        return self._terms[number]
+        return self._new[number - self._stored] if number >= self._stored else str(self._base[number].as_py())
 
-    def since(self, number: int) -> list[str]:
+    def since(self, number: int) -> pa.Array:
         """The terms from this id on."""
-        return self._terms[number:]
+        self._grow()
+        base, tail = self._base.slice(number), self._tail.slice(max(0, number - len(self._base)))
+        return pa.concat_arrays([base, tail]) if len(base) and len(tail) else base if len(base) else tail
 
     def decode(self, ids: Ids) -> pa.Array:
         """A column of terms for a column of ids. Cost: linear in the column, and once in the terms that are new."""
-        known = len(self._strings)
-        if known < len(self._terms):
-            chunk = pa.array(self._terms[known:], pa.large_string())
-            chunks = [*self._strings.chunks, chunk]
-            self._strings = pa.chunked_array([pa.concat_arrays(chunks)] if len(chunks) > 8 else chunks)
-        taken = self._strings.take(pa.array(ids.astype(np.int64)))
-        return taken.combine_chunks() if taken.num_chunks != 1 else taken.chunk(0)
+        self._grow()
+        size = len(self._base)
+        late = ids >= size
+        if not late.any():
+            return self._base.take(pa.array(ids.astype(np.int64)))
+        early = ~late
+        parts = [self._base.take(pa.array(ids[early].astype(np.int64))), self._tail.take(pa.array(ids[late] - np.uint64(size)))]
+        place = np.empty(len(ids), np.int64)
+        place[early], place[late] = np.arange(len(parts[0])), np.arange(len(parts[0]), len(ids))
+        return pa.concat_arrays(parts).take(pa.array(place))
+
+    def _grow(self) -> None:
+        """Bring new terms into Arrow's form; the large array is copied when the small one is no longer small."""
+        known = len(self._base) + len(self._tail)
+        if known < len(self):
+            self._tail = pa.concat_arrays([self._tail, pa.array(self._new[known - self._stored :], pa.large_string())])
+            if len(self._tail) * TAIL_FRACTION > len(self._base):
+                self._base, self._tail = pa.concat_arrays([self._base, self._tail]), _NO_TERMS
 
 
 def parse_term(text: str) -> str:

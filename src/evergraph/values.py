@@ -108,10 +108,14 @@ class Values:
         values._rows, values._count = rows, len(rows)
         return values
 
-    def rows_since(self, start: int) -> tuple[npt.NDArray[Any], list[str]]:
+    def rows_since(self, start: int) -> tuple[npt.NDArray[Any], pa.Array]:
         """The rows of all terms from this id on, and the terms."""
         self._extend()
         return self._rows[start : self._count], self._dictionary.since(start)
+
+    def name_datatypes(self) -> None:
+        """Give the known datatypes their ids now, so that the data's terms do not come between them."""
+        self._dictionary.encode([_iri(name) for name in BIT])
 
     def supported(self, start: int) -> tuple[Ids]:
         """The datatypes that are known here, once: when nothing has been seen before."""
@@ -231,7 +235,7 @@ class Values:
         new = self._rows[known:count]
         ids = np.arange(known, count, dtype=np.uint64)
         new["first"] = ids
-        terms = pa.array(self._dictionary.since(known), pa.large_string())
+        terms = self._dictionary.since(known)
         literal = _mask(pc.starts_with(terms, '"'))
         plain = literal & _mask(pc.ends_with(terms, '"'))
         new["space"][plain] = STRING

@@ -7,17 +7,18 @@ as three columns under `TRIPLE`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
 import numpy as np
 
+from evergraph.engines.changes import Changed, Held
 from evergraph.engines.relation import Relation
 from evergraph.plan.model import Key
-from evergraph.plan.shapes import PARAMETER
-from evergraph.rules.model import BUILTIN_RELATIONS, TRIPLE
+from evergraph.plan.shapes import hidden
+from evergraph.rules.model import TRIPLE
 from evergraph.terms import Ids
 
 Facts = Mapping[str, Sequence[Ids]]
@@ -79,6 +80,15 @@ class Engine(Protocol):
     def forget_derived(self) -> None:
         """Drop every derived fact."""
 
+    def changes(self) -> Iterator[Changed]:
+        """What the update has done so far, as rows to put into a store and rows to drop from it."""
+
+    def load(self, facts: Held) -> None:
+        """Take facts that are closed under the rules as they are: the engine holds none yet."""
+
+    def prepare(self, builtins: Facts) -> None:
+        """After `load` and before the first update: what is not stored, built-ins about literals and helper relations."""
+
     def commit(self) -> Change: ...
 
     def rollback(self) -> None: ...
@@ -92,11 +102,6 @@ class Engine(Protocol):
 
     def relations(self, which: Which) -> Mapping[Key, Relation]:
         """All facts, or the explicit ones, as the relations that queries read. Cost: the keys; what is read, when it is."""
-
-
-def hidden(key: Key) -> bool:
-    """Whether a relation is the engine's own business."""
-    return isinstance(key, str) and (key.startswith(PARAMETER) or key in BUILTIN_RELATIONS)
 
 
 def by_name(counts: Mapping[Key, int]) -> Counts:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from evergraph.engines.arrays import U64
-from evergraph.engines.base import Change, Closed, Counts, Difference, Facts, Which, by_name, hidden, together
+from evergraph.engines.base import Change, Closed, Counts, Difference, Facts, Which, by_name, together
+from evergraph.engines.changes import Changed, Held, changes
 from evergraph.engines.relation import Relation, Run
 from evergraph.engines.shard import Shard
 from evergraph.plan.compile import Plan
 from evergraph.plan.model import Key
+from evergraph.plan.shapes import hidden
 from evergraph.rules.model import TRIPLE
 from evergraph.terms import Ids
 
@@ -83,6 +85,19 @@ class MemoryEngine:
             by_name(added), by_name(derived), lambda: self._columns({k: run for k, run in arrived.items() if not hidden(k)})
         )
 
+    def changes(self) -> Iterator[Changed]:
+        return changes(Held(*self._saved), Held(self.shard.relations, self.shard.explicit))
+
+    def load(self, facts: Held) -> None:
+        self.shard.relations.update(facts.all)
+        self.shard.explicit.update(facts.explicit)
+        self._closed = True
+
+    def prepare(self, builtins: Facts) -> None:
+        self.shard.insert(self.shard.runs(builtins))
+        self.shard.begin()
+        self.shard.derive_hidden()
+
     def rollback(self) -> None:
         self.shard.restore(*self._saved)
 
@@ -90,8 +105,7 @@ class MemoryEngine:
         """The rows of one relation that are not in another."""
         some = a if a is not None else b
         assert some is not None
-        words = a.rows() if a is not None else self.shard.arrays.empty(some.arity)
-        return Run(self.shard.arrays, some.arity, b.new(words) if b is not None else words)
+        return Run(self.shard.arrays, some.arity, a.less(b) if a is not None else self.shard.arrays.empty(some.arity))
 
     def _not_explicit(self, runs: dict[Key, Run], explicit: dict[Key, Relation]) -> dict[Key, int]:
         return {

@@ -12,11 +12,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from evergraph.engines.base import Change, Closed, Counts, Difference, Facts, Which, hidden
+from evergraph.engines.base import Change, Closed, Counts, Difference, Facts, Which
+from evergraph.engines.changes import Changed, Held, changes
 from evergraph.engines.relation import Relation
 from evergraph.engines.shard import Shard
 from evergraph.plan.compile import Plan
 from evergraph.plan.model import Key, PlanAtom, PlanRule, is_variable
+from evergraph.plan.shapes import hidden
 from evergraph.rules.model import BUILTIN_RELATIONS, TRIPLE
 from evergraph.terms import Ids
 
@@ -68,6 +70,19 @@ class ReferenceEngine:
             Difference({}, _count(went - explicit), lambda: _columns(went)),
         )
 
+    def changes(self) -> Iterator[Changed]:
+        explicit, facts = self._saved
+        return changes(Held(self._runs(facts), self._runs(explicit)), Held(self._runs(self.facts), self._runs(self.explicit)))
+
+    def load(self, facts: Held) -> None:
+        for source, into in ((facts.all, self.facts), (facts.explicit, self.explicit)):
+            for key, relation in source.items():
+                for row in zip(*(c.tolist() for c in relation.columns()), strict=True) if relation.arity else [()]:
+                    into.add((TRIPLE, row[0], key, row[1]) if isinstance(key, int) else (key, *row))
+
+    def prepare(self, builtins: Facts) -> None:
+        self.insert(builtins)
+
     def rollback(self) -> None:
         self.explicit, self.facts = self._saved
 
@@ -81,8 +96,10 @@ class ReferenceEngine:
         return (relation, *row) in self.facts
 
     def relations(self, which: Which) -> dict[Key, Relation]:
-        shard = Shard(self.plan)
-        return {key: Relation(run) for key, run in shard.runs(_columns(self._which(which))).items() if not hidden(key)}
+        return self._runs(self._which(which))
+
+    def _runs(self, facts: set[Fact]) -> dict[Key, Relation]:
+        return {key: Relation(run) for key, run in Shard(self.plan).runs(_columns(facts)).items() if not hidden(key)}
 
     def _which(self, which: Which) -> set[Fact]:
         if which == Which.EXPLICIT:

@@ -196,6 +196,21 @@ class Relation:
         base = self.base if minus is None else self.base.filter(minus, keep=False)
         return Relation(base if plus is None else base.merge(plus))
 
+    def less(self, other: Relation | None) -> Words:
+        """The sorted rows that are not in `other`. Cost: the runs beside the base, when the two share it."""
+        if other is None:
+            return self.rows()
+        if self.base is not other.base:
+            return other.new(self.rows())
+        arrays, found = self.base.arrays, self.base.arrays.empty(self.arity)
+        if self.plus is not None:
+            found = other.new(self.plus.words)
+        if other.minus is not None:
+            back = other.minus.words
+            mine = self.contains(back)
+            found = arrays.merge(found, other.new(tuple(w[mine] for w in back)))
+        return found
+
     def columns(self) -> list[Array]:
         """All rows, column by column; sorted when there are no runs beside the base."""
         words = self.rows()

@@ -18,9 +18,16 @@ from evergraph.engines.kernel import Kernel
 from evergraph.engines.relation import Relation, Run, run_of
 from evergraph.plan.compile import Plan
 from evergraph.plan.model import Key, PlanAtom, is_variable
-from evergraph.plan.schedule import Component, Schedule, data_schedule, schema_schedule
+from evergraph.plan.schedule import Component, Schedule, data_schedule, hidden_part, schema_schedule
 from evergraph.plan.schema import Rules
 from evergraph.rules.model import TRIPLE
+
+_MIX = U64(0x9E3779B97F4A7C15)
+
+
+def shard_of(ids: Array, shards: int) -> Array:
+    """Which of so many shards each id belongs to: a fact belongs to the shard of its first argument."""
+    return ((ids * _MIX) >> U64(40)) % U64(shards)
 
 
 class Shard:
@@ -83,6 +90,13 @@ class Shard:
 
     def forget_derived(self) -> None:
         self.relations = dict(self.explicit)
+        self.begin()
+
+    def derive_hidden(self) -> None:
+        """Fill the helper relations of facts that are closed already. Cost: the instances of the rules that derive them."""
+        for scheduler in self.schedulers:
+            self.fixpoint.close(hidden_part(scheduler.schema), True)
+            self.fixpoint.close(hidden_part(scheduler.schedule({}, True).components), True)
         self.begin()
 
     # -- closing -----------------------------------------------------------------------------------------------------

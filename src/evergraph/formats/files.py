@@ -87,7 +87,7 @@ Progress = Callable[[str, float], None]
 
 
 def read_files(
-    paths: Iterable[Path], scopes: Iterator[int], rejects: Rejects | None = None, progress: Progress | None = None
+    paths: Iterable[Path], scopes: Callable[[], int], rejects: Rejects | None = None, progress: Progress | None = None
 ) -> Iterator[Block]:
     """Blocks of subject, predicate and object columns, file after file; blocks of a file are parsed in parallel."""
     todo = []
@@ -98,7 +98,7 @@ def read_files(
         todo.append((path, kind))
     total, done = max(1, sum(path.stat().st_size for path, _ in todo)), 0
     for path, (format_, compression) in todo:
-        scope = next(scopes)
+        scope = scopes()
         try:
             with pa.OSFile(str(path)) as raw:
                 stream = pa.CompressedInputStream(raw, compression) if compression else raw

@@ -10,12 +10,13 @@ else, everything becomes one component, the generic loop: same answer, slower.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
 from evergraph.plan.model import Key, PlanAtom, PlanRule, is_variable
 from evergraph.plan.schema import Node, Rules
+from evergraph.plan.shapes import hidden
 from evergraph.rules.stratify import strongly_connected
 
 Rows = Callable[[PlanAtom, tuple[str, ...]], Sequence[tuple[int, ...]]]
@@ -72,6 +73,12 @@ def schema_schedule(rules: Rules) -> tuple[Component, ...]:
         for i, r in enumerate(chosen)
     ]
     return _components(chosen, concrete, lambda _: False)
+
+
+def hidden_part(components: Iterable[Component]) -> tuple[Component, ...]:
+    """What derives helper relations, for facts that are closed already but come without them."""
+    parts = (tuple(task for task in c.tasks if hidden(task.rule.head.relation)) for c in components)
+    return tuple(Component(tasks) for tasks in parts if tasks)
 
 
 def data_schedule(rules: Rules, facts: Mapping[Key, int], classes: frozenset[int], rows: Rows) -> Schedule:

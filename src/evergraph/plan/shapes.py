@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from evergraph.plan.model import Key, PlanAtom, PlanFilter, PlanRule, Value, is_variable
+from evergraph.rules.model import BUILTIN_RELATIONS
 
 LIFT_FROM = 8
 """Fewer rules of one shape are cheaper one by one."""
@@ -81,3 +82,8 @@ def _rename(rule: PlanRule, change: Callable[[Value], Value]) -> PlanRule:
         tuple(map(atom, rule.negated)),
         tuple(PlanFilter(f.operator, change(f.left), change(f.right)) for f in rule.filters),
     )
+
+
+def hidden(key: Key) -> bool:
+    """Whether a relation is the engine's own business."""
+    return isinstance(key, str) and (key.startswith(PARAMETER) or key in BUILTIN_RELATIONS)

@@ -22,7 +22,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 
 from evergraph.engines.arrays import U64, Words
-from evergraph.engines.base import Change, Closed, Counts, Difference, Facts, Which, by_name, hidden, together
+from evergraph.engines.base import Change, Closed, Counts, Difference, Facts, Which, by_name, together
 from evergraph.engines.relation import Relation, Run
 from evergraph.engines.shard import Scheduler, Shard
 from evergraph.engines.spark import files, mail
@@ -35,6 +35,7 @@ from evergraph.plan.compile import Plan
 from evergraph.plan.locality import HERE, localise
 from evergraph.plan.model import Key
 from evergraph.plan.schedule import Component, data_schedule
+from evergraph.plan.shapes import hidden
 from evergraph.rules.model import TRIPLE
 from evergraph.terms import Ids
 

@@ -13,12 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from evergraph.engines.arrays import U64, Array, Arrays, Words
+from evergraph.engines.shard import shard_of
 from evergraph.plan.locality import Local
 from evergraph.plan.model import Key, is_variable
 from evergraph.plan.schedule import Schedule
 from evergraph.plan.schema import Node
-
-_MIX = U64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +36,7 @@ class Placement:
     """Further arguments by which every triple is placed."""
 
     def hash(self, ids: Array) -> Array:
-        return ((ids * _MIX) >> U64(40)) % U64(self.shards)
+        return shard_of(ids, self.shards)
 
     def is_replicated(self, key: Key) -> bool:
         return key in self.replicated or (self.everywhere and isinstance(key, int))

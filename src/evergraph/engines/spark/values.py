@@ -45,32 +45,15 @@ class ValueFiles:
             with (self.folder / "rows").open("ab") as out:
                 rows.tofile(out)
             with pa.OSFile(str(self.folder / f"terms-{start}"), "wb") as sink:
-                table = pa.table({"term": pa.array(terms, pa.large_string())})
+                table = pa.table({"term": terms})
                 with pa.ipc.new_file(sink, table.schema) as writer:
                     writer.write_table(table)
             self._stored = StoredValues(self.folder, start + len(rows), (*self._stored.chunks, start))
         return self._stored
 
 
-class _TermFiles(Dictionary):
-    """A dictionary that can only be read."""
-
-    def __init__(self, strings: pa.ChunkedArray) -> None:
-        super().__init__()
-        self._strings = strings
-
-    def __len__(self) -> int:
-        return len(self._strings)
-
-    def term(self, number: int) -> str:
-        return str(self._strings[number].as_py())
-
-    def decode(self, ids: Ids) -> pa.Array:
-        return self._strings.take(pa.array(ids.astype(np.int64))).combine_chunks()
-
-
 @lru_cache(maxsize=1)
 def _open(folder: Path, count: int, chunks: tuple[int, ...]) -> Values:
     tables = [pa.ipc.open_file(pa.memory_map(str(folder / f"terms-{start}"))).read_all() for start in chunks]
     strings = pa.concat_tables(tables).column("term")
-    return Values.over(_TermFiles(strings), np.memmap(folder / "rows", ROW, mode="r", shape=(count,)))
+    return Values.over(Dictionary(strings), np.memmap(folder / "rows", ROW, mode="r", shape=(count,)))

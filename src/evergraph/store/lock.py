@@ -1,0 +1,43 @@
+"""One writer at a time: a lock of the operating system on a file, which goes with the process that holds it.
+
+Trap: the file itself stays and means nothing; what counts is who holds it. It says who, for the message others get.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from evergraph.errors import UserError
+
+NAME = ".writer"
+WAIT_SECONDS = 30.0
+
+
+@contextmanager
+def writing(store: Path, wait: float = WAIT_SECONDS) -> Iterator[None]:
+    """Hold the store's lock; wait so many seconds for another writer, then say who it is."""
+    with (store / NAME).open("a+", encoding="utf-8") as file:
+        _acquire(file.fileno(), store, time.monotonic() + wait)
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {socket.gethostname()} since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC")
+        file.flush()
+        yield
+
+
+def _acquire(descriptor: int, store: Path, until: float) -> None:
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                who = (store / NAME).read_text(encoding="utf-8") or "another process"
+                raise UserError("EG402", f"{store} is being written: {who}", "wait for it, or stop it") from None
+            time.sleep(0.05)

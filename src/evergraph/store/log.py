@@ -1,0 +1,244 @@
+"""Versions of a store. The commit of `facts` is the commit point: it names the versions of the other tables.
+
+    version n of the store = version n of `facts`, and the versions of `dictionary`, `relations`, `rules` it names
+
+In words: a writer commits the other tables first and `facts` last, so that a version exists whole or not at all. A reader
+takes a version of `facts` and the others as that names them: a snapshot that no later commit changes. What a crashed
+writer left in the other tables is in no version; the next writer puts them back first.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Schema
+from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
+
+from evergraph.errors import UserError
+from evergraph.store.layout import BY_SHARD, DICTIONARY, FACTS, FORMAT, RELATIONS, RULES, SCHEMAS, NewFile
+
+TABLES = (DICTIONARY, RELATIONS, RULES, FACTS)
+"""In the order in which they are committed."""
+KEEP_LOG = {"delta.enableExpiredLogCleanup": "false", "delta.logRetentionDuration": "interval 36500 days"}
+Counts = dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Info:
+    """What a version says of itself, in the commit of `facts`."""
+
+    operation: str
+    """`load`, `update`, `save` or `compact`."""
+    shards: int
+    terms: int
+    """Size of the dictionary."""
+    scopes: int
+    """How many files blank nodes have come from."""
+    explicit: Counts
+    """Explicit facts by relation, triples under `[]`."""
+    derived: Counts
+    tables: Mapping[str, int] = field(default_factory=dict)
+    """Versions of the other tables."""
+    report: Mapping[str, Any] = field(default_factory=dict)
+    """Net changes, algorithm and time of what made the version."""
+    format: int = FORMAT
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A data file of a snapshot."""
+
+    path: Path
+    rows: int
+    size: int
+    shard: int | None
+    low: int
+    high: int
+    """Lowest and highest predicate of a file of triples; lowest and highest id of one of terms."""
+
+    @property
+    def relative(self) -> str:
+        parts = self.path.parts[-2:] if self.shard is not None else self.path.parts[-1:]
+        return "/".join(parts)
+
+
+class Snapshot:
+    """One version of a store, for reading."""
+
+    def __init__(self, store: Path, version: int, when: datetime, info: Info) -> None:
+        self.store, self.version, self.when, self.info = store, version, when, info
+        self._files: dict[str, list[StoredFile]] = {}
+
+    def table(self, name: str) -> DeltaTable:
+        """The table as Delta's own readers see it."""
+        version = self.version if name == FACTS else self.info.tables[name]
+        try:
+            return DeltaTable(str(self.store / name), version=version)
+        except (DeltaError, OSError) as error:
+            raise damaged(self.store / name, error) from error
+
+    def files(self, name: str) -> list[StoredFile]:
+        """The data files, dictionary files in the order of their ids, others by shard and name."""
+        if name not in self._files:
+            rows = pa.table(self.table(name).get_add_actions(flatten=True)).to_pylist()
+            column = {FACTS: "predicate", DICTIONARY: "id"}.get(name, "")
+            found = [
+                StoredFile(
+                    self.store / name / row["path"],
+                    row["num_records"],
+                    row["size_bytes"],
+                    row.get("partition.shard"),
+                    row.get(f"min.{column}") or 0,
+                    row.get(f"max.{column}") or 0,
+                )
+                for row in rows
+            ]
+            self._files[name] = sorted(found, key=lambda f: (f.low if name == DICTIONARY else f.shard or 0, f.path.name))
+        return self._files[name]
+
+
+def exists(store: Path) -> bool:
+    return _log_file(store, FACTS, 0).exists()
+
+
+def snapshot(store: Path, version: int | None = None) -> Snapshot:
+    """The last version, or the one asked for."""
+    latest = _latest(store, FACTS)
+    if latest is None:
+        raise UserError("EG401", f"no store at {store}", f"make one: evergraph load DATA --rules RULES --store {store}")
+    number = latest if version is None else version
+    if not 0 <= number <= latest:
+        raise UserError("EG405", f"{store} has no version {version}", f"it has versions 0 to {latest}; see evergraph history")
+    try:
+        first = json.loads(_log_file(store, FACTS, number).read_text(encoding="utf-8").splitlines()[0])["commitInfo"]
+        found = first["evergraph"]
+    except (OSError, ValueError, KeyError, IndexError) as error:
+        raise damaged(_log_file(store, FACTS, number), error) from error
+    if found.get("format", 0) > FORMAT:
+        raise UserError(
+            "EG404", f"{store} is of format {found['format']}, this Evergraph reads up to {FORMAT}", "install a newer Evergraph"
+        )
+    return Snapshot(store, number, datetime.fromtimestamp(first["timestamp"] / 1000, UTC), Info(**found))
+
+
+def history(store: Path) -> list[Snapshot]:
+    """All versions, the last one first. Cost: a small file each."""
+    latest = snapshot(store)
+    return [latest, *(snapshot(store, n) for n in range(latest.version - 1, -1, -1))]
+
+
+def recover(store: Path) -> None:
+    """Put tables back to what the last version names, when a writer crashed between their commits. The caller has the lock."""
+    if not exists(store):
+        for name in TABLES:
+            if (store / name).exists():
+                shutil.rmtree(store / name)
+        return
+    last = snapshot(store)
+    for name, version in last.info.tables.items():
+        if _latest(store, name) != version:
+            with _writes(store):
+                DeltaTable(str(store / name)).restore(version)
+
+
+def commit(
+    store: Path, info: Info, added: Sequence[NewFile], removed: Sequence[StoredFile], data_change: bool = True
+) -> Snapshot:
+    """Make the next version of added and removed files. The caller has the lock and has recovered the store."""
+    versions: dict[str, int] = {}
+    for name in TABLES:
+        new = [file for file in added if file.table == name]
+        old = [file for file in removed if file.path.is_relative_to(store / name)]
+        there = _latest(store, name)
+        if name != FACTS:
+            if there is None or new or old:
+                _commit_table(store, name, there, new, old, data_change, {})
+                there = 0 if there is None else there + 1
+            versions[name] = there
+        else:
+            document = {"evergraph": asdict(replace(info, tables=versions))}
+            _commit_table(store, name, there, new, old, data_change, document)
+    return snapshot(store)
+
+
+def _commit_table(
+    store: Path,
+    name: str,
+    there: int | None,
+    new: Iterable[NewFile],
+    old: Iterable[StoredFile],
+    data_change: bool,
+    document: dict[str, Any],
+) -> None:
+    columns = [*SCHEMAS[name], *([pa.field("shard", pa.int32())] if name in BY_SHARD else [])]
+    schema = Schema.from_arrow(pa.schema(columns))
+    by = ["shard"] if name in BY_SHARD else []
+    now = int(time.time() * 1000)
+    adds = [AddAction(f.path, f.size, _partition(f.shard), now, data_change, f.stats) for f in new]
+    properties = CommitProperties(custom_metadata=document)
+    target = str(store / name)
+    if there is None:
+        (store / name).mkdir(parents=True, exist_ok=True)
+        with _writes(store):
+            create_table_with_add_actions(
+                target, schema, adds, partition_by=by, configuration=KEEP_LOG, commit_properties=properties
+            )
+        return
+    removes = [RemoveAction(f.relative, data_change, now, f.size, _partition(f.shard)) for f in old]
+    with _writes(store):
+        DeltaTable(target).create_write_transaction([*adds, *removes], "append", schema, by, commit_properties=properties)
+
+
+def _partition(shard: int | None) -> dict[str, str | None]:
+    return {} if shard is None else {"shard": str(shard)}
+
+
+@contextmanager
+def _writes(store: Path) -> Iterator[None]:
+    try:
+        yield
+    except (DeltaError, OSError) as error:
+        raise unwritable(store, error) from error
+
+
+def _latest(store: Path, table: str) -> int | None:
+    """The last version of a table."""
+    if not _log_file(store, table, 0).exists():
+        return None
+    try:
+        return int(DeltaTable(str(store / table)).version())
+    except TableNotFoundError:
+        return None
+    except (DeltaError, OSError) as error:
+        raise damaged(store / table, error) from error
+
+
+def _log_file(store: Path, table: str, version: int) -> Path:
+    return store / table / "_delta_log" / f"{version:020}.json"
+
+
+def damaged(path: Path, error: Exception) -> UserError:
+    return UserError(
+        "EG406", f"{path} is damaged: {_line(error)}", "put it back from a backup, or read an older version with --version"
+    )
+
+
+def _line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def unwritable(path: Path, error: Exception) -> UserError:
+    reason = (isinstance(error, OSError) and error.strerror) or _line(error)
+    return UserError(
+        "EG403", f"{path} could not be written: {reason}", "see that the disk has room and lets you write; nothing was lost"
+    )

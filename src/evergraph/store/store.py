@@ -1,0 +1,165 @@
+"""`Store`: a materialised graph on disk, in versions.
+
+>>> import tempfile
+>>> from evergraph import KnowledgeGraph
+>>> folder = tempfile.mkdtemp() + "/family"
+>>> kg = KnowledgeGraph("rhodf")
+>>> report = kg.update(insert="<http://ex/ann> <http://ex/knows> <http://ex/bob> .")
+>>> kg.save(folder)
+>>> store = Store(folder)
+>>> [version.info.operation for version in store.history()]
+['save']
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from evergraph.engines.changes import Changed
+from evergraph.errors import UserError
+from evergraph.rules.model import Program
+from evergraph.rules.printer import print_rule
+from evergraph.store import log
+from evergraph.store.layout import DICTIONARY, FACTS, FILE_ROWS, RELATIONS, RULES, NewFile, write_rules, write_terms
+from evergraph.store.lock import NAME, WAIT_SECONDS, writing
+from evergraph.store.log import Info, Snapshot, StoredFile
+from evergraph.store.read import read_table
+from evergraph.store.write import by_shard, merge_small, write_changes
+
+SCRATCH = "_scratch"
+SMALL_FILES = 32
+"""A writer that leaves more small files than this at one shard, or in the dictionary, compacts the store."""
+
+
+class Store:
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    def __repr__(self) -> str:
+        return f"Store({str(self.path)!r})"
+
+    @property
+    def exists(self) -> bool:
+        return log.exists(self.path)
+
+    def snapshot(self, version: int | None = None) -> Snapshot:
+        """The last version, or the one asked for."""
+        return log.snapshot(self.path, version)
+
+    def history(self) -> list[Snapshot]:
+        """All versions, the last one first."""
+        return log.history(self.path)
+
+    # -- writing -----------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def writing(self, wait: float = WAIT_SECONDS) -> Iterator[None]:
+        """Be the one writer. What a crashed writer left behind is put right first."""
+        if self.path.exists() and not self.exists and not (self.path / NAME).exists() and any(self.path.iterdir()):
+            raise UserError("EG401", f"{self.path} is not a store and not empty", "name a new folder")
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            with writing(self.path, wait):
+                shutil.rmtree(self.path / SCRATCH, ignore_errors=True)
+                log.recover(self.path)
+                yield
+        except OSError as error:
+            raise log.unwritable(self.path, error) from error
+
+    def commit(
+        self,
+        base: Snapshot | None,
+        info: Info,
+        changed: Iterable[Changed],
+        terms: pa.Array,
+        rules: Program | None = None,
+    ) -> Snapshot:
+        """The version after `base` with these changes of facts, new terms and, if given, other rules.
+
+        Cost: the change; files that hold rows to drop are written anew.
+        """
+        added: list[NewFile] = []
+        removed: list[StoredFile] = []
+        for shard, part in enumerate(by_shard(changed, info.shards)):
+            new, old = write_changes(self.path, shard, self._of_shard(base, shard), part)
+            added, removed = added + new, removed + old
+        added += write_terms(self.path, terms, info.terms - len(terms))
+        return self.commit_files(base, info, added, removed, rules)
+
+    def commit_files(
+        self,
+        base: Snapshot | None,
+        info: Info,
+        added: Sequence[NewFile],
+        removed: Sequence[StoredFile],
+        rules: Program | None = None,
+    ) -> Snapshot:
+        """The version after `base` made of files that are written; small files are compacted when there are many."""
+        if rules is not None:
+            added = [*added, write_rules(self.path, [(rule.name, print_rule(rule)) for rule in rules.rules])]
+            removed = [*removed, *(base.files(RULES) if base is not None else ())]
+        made = log.commit(self.path, info, added, removed)
+        return self._compact(made) if _piled_up(made) else made
+
+    def _of_shard(self, base: Snapshot | None, shard: int) -> list[StoredFile]:
+        if base is None:
+            return []
+        return [file for name in (FACTS, RELATIONS) for file in base.files(name) if file.shard == shard]
+
+    # -- compaction --------------------------------------------------------------------------------------------------
+
+    def compact(self) -> Snapshot:
+        """Merge small files, and delete files that are in no version. Cost: what stands in small files."""
+        with self.writing():
+            made = self._compact(self.snapshot())
+            for name in log.TABLES:
+                self._sweep(name)
+            return made
+
+    def _compact(self, base: Snapshot) -> Snapshot:
+        added: list[NewFile] = []
+        removed: list[StoredFile] = []
+        for shard in range(base.info.shards):
+            new, old = merge_small(self.path, shard, self._of_shard(base, shard), FILE_ROWS // 2)
+            added, removed = added + new, removed + old
+        for run in _adjacent(base.files(DICTIONARY)):
+            terms = pa.chunked_array([c for file in run for c in read_table(file.path).column("term").chunks])
+            added, removed = added + write_terms(self.path, terms, run[0].low), removed + run
+        if not removed:
+            return base
+        return log.commit(self.path, replace(base.info, operation="compact", report={}), added, removed, data_change=False)
+
+    def _sweep(self, table: str) -> None:
+        """Delete data files that no commit ever added: those of writers that crashed."""
+        known: set[str] = set()
+        for commit in (self.path / table / "_delta_log").glob("*.json"):
+            for line in commit.read_text(encoding="utf-8").splitlines():
+                known.add(json.loads(line).get("add", {}).get("path", ""))
+        for path in (self.path / table).rglob("*.parquet"):
+            inside = path.relative_to(self.path / table)
+            if inside.parts[0] != "_delta_log" and inside.as_posix() not in known:
+                path.unlink()
+
+
+def _piled_up(snapshot: Snapshot) -> bool:
+    shards = [file.shard for name in (FACTS, RELATIONS) for file in snapshot.files(name) if file.rows < FILE_ROWS // 2]
+    most = max((shards.count(shard) for shard in set(shards)), default=0)
+    return max(most, sum(map(len, _adjacent(snapshot.files(DICTIONARY))))) > SMALL_FILES
+
+
+def _adjacent(files: Sequence[StoredFile]) -> list[list[StoredFile]]:
+    """Runs of neighbouring small dictionary files."""
+    runs: list[list[StoredFile]] = [[]]
+    for file in files:
+        if file.rows < FILE_ROWS:
+            runs[-1].append(file)
+        else:
+            runs.append([])
+    return [run for run in runs if len(run) > 1]
