@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from evergraph import inputs
-from evergraph.engines.base import Difference, Engine, Which
+from evergraph.engines.base import Difference, Engine, LocalEngine, Which
 from evergraph.engines.changes import Held, changes
 from evergraph.engines.memory import MemoryEngine
 from evergraph.engines.reference import ReferenceEngine
@@ -19,14 +19,20 @@ from evergraph.errors import UserError
 from evergraph.formats import Progress, Rejects
 from evergraph.maintain.outcome import Outcome, Phase
 from evergraph.maintain.seminaive import insert as insert_seminaive
+from evergraph.pipeline.dictionary import FileDictionary
 from evergraph.plan.compile import Plan, compile_program
 from evergraph.report import Report, make_report
 from evergraph.rules.model import BUILTIN_RELATIONS, TRIPLE, Program
 from evergraph.store import Info, Snapshot, Store
 from evergraph.store.layout import SHARDS
+from evergraph.store.lock import Scratch
 from evergraph.store.read import read_facts, read_program, read_terms
 from evergraph.terms import Dictionary, Ids, from_object, rdflib_rows
 from evergraph.values import Values
+
+if TYPE_CHECKING:
+    from evergraph.pipeline.encode import Encoded
+    from evergraph.pipeline.load import Pipeline
 
 ENGINES = ("memory", "spark", "reference")
 BLOCK_ROWS = 1 << 17
@@ -56,7 +62,7 @@ class KnowledgeGraph:
         self._snapshot: Snapshot | None = None
         self._old = False
         program = rules if isinstance(rules, Program) else Program.load(rules)
-        self._setup(program, Dictionary(), engine)
+        self._setup(program, FileDictionary() if store is not None and _is_spark(engine) else Dictionary(), engine)
         self._first = Program(facts=program.facts)
         """Facts that stand among the rules: part of the first update."""
         if self._store is None and (program.facts or any(not rule.atoms for rule in program.rules)):
@@ -75,12 +81,17 @@ class KnowledgeGraph:
         self._take(self._store.snapshot(version), engine)
         return self
 
-    def _setup(self, program: Program, dictionary: Dictionary, engine: Any) -> None:
+    def _setup(self, program: Program, dictionary: Dictionary, engine: Any, shards: int = SHARDS) -> None:
         self._rules = program
         self._dictionary = dictionary
         self._values = Values(dictionary)
         self._plan = compile_program(program, dictionary, self._values)
-        self._engine = _make_engine(engine, self._plan)
+        self._pipeline: Pipeline | None = None
+        if self._store is not None and _is_spark(engine):
+            self._pipeline = _make_pipeline(engine, self._plan, self._store, shards)
+            self._engine: Engine = self._pipeline.engine
+        else:
+            self._engine = _make_engine(engine, self._plan)
         self._arities = {**program.relations, TRIPLE: 3}
         self._builtins = self._mentioned_builtins()
         self._literals_seen = 0
@@ -91,11 +102,28 @@ class KnowledgeGraph:
     def _take(self, snapshot: Snapshot, engine: Any) -> None:
         """Become what a snapshot holds."""
         self._snapshot = snapshot
-        self._setup(read_program(snapshot), Dictionary(read_terms(snapshot), snapshot.info.scopes), engine)
-        facts = read_facts(snapshot)
-        self._arities |= {key: relation.arity for key, relation in facts.all.items() if isinstance(key, str)}
-        self._engine.load(facts)
+        program, info = read_program(snapshot), snapshot.info
+        if _is_spark(engine):
+            self._setup(program, FileDictionary.of(snapshot), engine, info.shards)
+            assert self._pipeline is not None
+            self._pipeline.open(snapshot)
+            self._arities |= self._pipeline.engine.arities()
+        else:
+            self._setup(program, Dictionary(read_terms(snapshot), info.scopes), engine)
+            facts = read_facts(snapshot)
+            self._arities |= {key: relation.arity for key, relation in facts.all.items() if isinstance(key, str)}
+            self._local.load(facts)
         self._prepared = False
+
+    @property
+    def _local(self) -> LocalEngine:
+        assert isinstance(self._engine, MemoryEngine | ReferenceEngine)
+        return self._engine
+
+    @property
+    def _engine_choice(self) -> Any:
+        """What to give `open` for an engine like this one."""
+        return self._pipeline.session if self._pipeline is not None else self._engine.name
 
     def save(self, path: str | Path) -> None:
         """Write the graph to a new store. The graph itself is not tied to it: `open` gives one that is."""
@@ -143,13 +171,22 @@ class KnowledgeGraph:
             if self._snapshot is None:
                 raise UserError("EG401", f"{store.path} is a store already", "open it with KnowledgeGraph.open")
             if last.version != self._snapshot.version:
-                self._take(last, self._engine.name)
+                self._take(last, self._engine_choice)
 
     def _update(self, insert: Any, rejects: Rejects | None, progress: Progress | None, operation: str) -> Report:
+        try:
+            return self._insert(insert, rejects, progress, operation)
+        except BaseException:
+            self._engine.rollback()
+            if self._pipeline is not None:
+                self._start_again()
+            raise
+
+    def _insert(self, insert: Any, rejects: Rejects | None, progress: Progress | None, operation: str) -> Report:
         start = time.perf_counter()
         self._prepare()
-        facts = inputs.read([*self._first.facts], self._dictionary)
-        inputs.add(facts, inputs.read(insert, self._dictionary, rejects, progress))
+        self._engine.begin()
+        facts, staged, stages = self._read(insert, rejects, progress)
         arities = {name: len(columns) for name, columns in facts.items()}
         self._check_arities(arities)
         seen = len(self._dictionary)
@@ -157,21 +194,44 @@ class KnowledgeGraph:
             columns = rows(self._literals_seen)
             if len(columns[0]):
                 facts[name] = list(columns)
-        read = Phase("read", time.perf_counter() - start, sum(len(c[0]) for c in facts.values() if c))
-        self._engine.begin()
-        try:
-            outcome = insert_seminaive(self._engine, self._plan, facts, progress)
-            outcome.phases.insert(0, read)
-            with outcome.phase("commit"):
-                version = self._write(operation, outcome) if self._store is not None else None
-                change = self._engine.commit()
-        except BaseException:
-            self._engine.rollback()
-            raise
+        spent = time.perf_counter() - start - sum(stage.seconds for stage in stages)
+        read = Phase("read", spent, sum(len(c[0]) for c in facts.values() if c))
+        if staged is not None and self._pipeline is not None:
+            self._pipeline.engine.stage(staged)
+        outcome = insert_seminaive(self._engine, self._plan, facts, progress)
+        outcome.phases[:0] = [*stages, read]
+        with outcome.phase("commit"):
+            if progress is not None:
+                progress("commit", 0.0)
+            version = self._write(operation, outcome) if self._store is not None else None
+            change = self._engine.commit()
         self._literals_seen = seen
         self._arities = arities | self._arities
         self._first = Program()
         return make_report(outcome, self._engine.name, change.inserted, change.deleted, self._difference, version)
+
+    def _read(
+        self, insert: Any, rejects: Rejects | None, progress: Progress | None
+    ) -> tuple[dict[str, list[Ids]], Encoded | None, list[Phase]]:
+        """The facts to insert. On Spark with a store, files are read by the workers and stay in files."""
+        facts = inputs.read([*self._first.facts], self._dictionary)
+        if self._pipeline is None:
+            inputs.add(facts, inputs.read(insert, self._dictionary, rejects, progress))
+            return facts, None, []
+        paths, rest = inputs.files_of(insert)
+        inputs.add(facts, inputs.read(rest, self._dictionary, rejects, progress))
+        if not paths:
+            return facts, None, []
+        assert isinstance(self._dictionary, FileDictionary)
+        return facts, *self._pipeline.read(paths, self._dictionary, rejects, progress)
+
+    def _start_again(self) -> None:
+        """After a failed update on Spark: terms that came with it have ids that no version knows."""
+        assert self._pipeline is not None
+        if self._snapshot is not None:
+            self._take(self._snapshot, self._pipeline.session)
+        else:
+            self._setup(self._rules, FileDictionary(), self._pipeline.session)
 
     def _prepare(self) -> None:
         """After a store was opened, what is not stored. Cost: linear in the terms if rules have built-ins, once."""
@@ -180,17 +240,21 @@ class KnowledgeGraph:
             self._literals_seen = len(self._dictionary)
             self._prepared = True
 
-    def _write(self, operation: str, outcome: Outcome) -> int | None:
-        """Commit what the engine has done; None if that is nothing."""
+    def _write(self, operation: str, outcome: Outcome) -> int:
+        """Commit what the engine has done, if that is anything; returns the store's version."""
         assert self._store is not None
-        changed = list(self._engine.changes())
         base = self._snapshot
-        if base is not None and not changed:
-            return base.version
-        known = base.info.terms if base is not None else 0
         info = self._info(operation, {"algorithm": outcome.algorithm, "derivations": outcome.derivations})
         rules = Program(self._rules.rules) if base is None else None
-        self._snapshot = self._store.commit(base, info, changed, self._dictionary.since(known), rules)
+        if self._pipeline is not None:
+            assert isinstance(self._dictionary, FileDictionary)
+            self._snapshot = self._pipeline.write(base, info, self._dictionary, rules)
+            return self._snapshot.version
+        changed = list(self._local.changes())
+        if base is not None and not changed:
+            return base.version
+        terms = self._dictionary.since(base.info.terms if base is not None else 0)
+        self._snapshot = self._store.commit(base, info, changed, terms, rules)
         return self._snapshot.version
 
     def _info(self, operation: str, report: dict[str, Any]) -> Info:
@@ -274,13 +338,32 @@ class KnowledgeGraph:
             yield from rdflib_rows(block)
 
 
+def _is_spark(engine: Any) -> bool:
+    return engine == "spark" or hasattr(engine, "sparkContext")
+
+
 def _make_engine(engine: Any, plan: Plan) -> Engine:
     if engine == "memory":
         return MemoryEngine(plan)
     if engine == "reference":
         return ReferenceEngine(plan)
-    if engine == "spark" or hasattr(engine, "sparkContext"):
-        from evergraph.engines.spark import SparkEngine, make_session
+    if _is_spark(engine):
+        from evergraph.engines.spark import SparkEngine
 
-        return SparkEngine(plan, make_session() if engine == "spark" else engine)
+        return SparkEngine(plan, _session(engine))
     raise UserError("EG201", f"no engine is called {engine!r}", f"use one of {', '.join(ENGINES)} or a SparkSession")
+
+
+def _make_pipeline(engine: Any, plan: Plan, store: Store, shards: int) -> Pipeline:
+    from evergraph.engines.spark import SparkEngine
+    from evergraph.pipeline.load import Pipeline
+
+    session = _session(engine)
+    scratch = Scratch(store.path)
+    return Pipeline(SparkEngine(plan, session, shards, scratch.path), store, scratch)
+
+
+def _session(engine: Any) -> Any:
+    from evergraph.engines.spark import make_session
+
+    return make_session() if engine == "spark" else engine

@@ -40,6 +40,18 @@ def read(
     return collected.facts()
 
 
+def files_of(source: Any) -> tuple[list[Path], Any]:
+    """The data files of an input that names files, and what else there is in it."""
+    items = [source] if isinstance(source, str | Path) else source
+    if not isinstance(items, list | tuple) or not items or not all(_names_file(item) for item in items):
+        return [], source
+    return expand([i for i in items if not str(i).endswith(".dlog")]), [i for i in items if str(i).endswith(".dlog")]
+
+
+def _names_file(item: Any) -> bool:
+    return isinstance(item, Path) or (isinstance(item, str) and _is_path(item))
+
+
 def add(facts: dict[str, list[Ids]], more: dict[str, list[Ids]]) -> None:
     """Put further columns below those of the same relation."""
     for name, columns in more.items():
@@ -146,7 +158,7 @@ def _read_items(items: list[Any], out: _Columns, rejects: Rejects | None) -> Non
     if not items:
         return
     first = items[0]
-    if isinstance(first, Path) or (isinstance(first, str) and _is_path(first)):
+    if _names_file(first):
         _read_paths(items, out, rejects)
     elif isinstance(first, str):
         if not all(isinstance(item, str) for item in items):

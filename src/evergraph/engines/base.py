@@ -80,12 +80,6 @@ class Engine(Protocol):
     def forget_derived(self) -> None:
         """Drop every derived fact."""
 
-    def changes(self) -> Iterator[Changed]:
-        """What the update has done so far, as rows to put into a store and rows to drop from it."""
-
-    def load(self, facts: Held) -> None:
-        """Take facts that are closed under the rules as they are: the engine holds none yet."""
-
     def prepare(self, builtins: Facts) -> None:
         """After `load` and before the first update: what is not stored, built-ins about literals and helper relations."""
 
@@ -102,6 +96,16 @@ class Engine(Protocol):
 
     def relations(self, which: Which) -> Mapping[Key, Relation]:
         """All facts, or the explicit ones, as the relations that queries read. Cost: the keys; what is read, when it is."""
+
+
+class LocalEngine(Engine, Protocol):
+    """An engine that holds its facts in this process."""
+
+    def changes(self) -> Iterator[Changed]:
+        """What the update has done so far, as rows to put into a store and rows to drop from it."""
+
+    def load(self, facts: Held) -> None:
+        """Take facts that are closed under the rules as they are: the engine holds none yet."""
 
 
 def by_name(counts: Mapping[Key, int]) -> Counts:

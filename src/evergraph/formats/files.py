@@ -36,6 +36,7 @@ FORMATS = {
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 LINE_FORMATS = (ox.RdfFormat.N_TRIPLES, ox.RdfFormat.N_QUADS)
 BLOCK_BYTES = 8 << 20
+LOOK_BACK = 1 << 16
 MOST_MISTAKES = 20
 
 Block = tuple[pa.Array, pa.Array, pa.Array]
@@ -90,12 +91,7 @@ def read_files(
     paths: Iterable[Path], scopes: Callable[[], int], rejects: Rejects | None = None, progress: Progress | None = None
 ) -> Iterator[Block]:
     """Blocks of subject, predicate and object columns, file after file; blocks of a file are parsed in parallel."""
-    todo = []
-    for path in paths:
-        kind = _kind(path)
-        if kind is None:
-            raise UserError("EG102", f"unknown file type: {path}", f"known endings: {_known()}")
-        todo.append((path, kind))
+    todo = [(path, _known_kind(path)) for path in paths]
     total, done = max(1, sum(path.stat().st_size for path, _ in todo)), 0
     for path, (format_, compression) in todo:
         scope = scopes()
@@ -113,6 +109,52 @@ def read_files(
             raise _unreadable(path, compression, error) from error
 
 
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Part of a file that one task reads: some blocks of lines, or the whole file where it cannot be cut."""
+
+    path: Path
+    file: int
+    """The place of the file among those that are read."""
+    scope: int
+    first: int
+    """The number of its first block."""
+    last: int | None
+    """The number after its last block; None: to the end."""
+
+
+def cut_files(paths: Iterable[Path], scopes: Callable[[], int], blocks: int) -> list[Piece]:
+    """Files cut into pieces of so many blocks. Only plain N-Triples and N-Quads can be cut."""
+    pieces = []
+    for number, path in enumerate(paths):
+        format_, compression = _known_kind(path)
+        scope = scopes()
+        whole = compression is not None or format_ not in LINE_FORMATS
+        count = 1 if whole else max(1, -(-path.stat().st_size // BLOCK_BYTES))
+        step = count if whole else blocks
+        for first in range(0, count, step):
+            pieces.append(Piece(path, number, scope, first, first + step if first + step < count else None))
+    return pieces
+
+
+def read_piece(piece: Piece, bad: list[BadLine]) -> Iterator[tuple[Block, int]]:
+    """Block by block as `read_files` does, each with its number of lines; lines are counted from the piece's first."""
+    format_, compression = _known_kind(piece.path)
+    try:
+        with pa.OSFile(str(piece.path)) as raw:
+            stream = pa.CompressedInputStream(raw, compression) if compression else raw
+            quads = _has_graphs(format_)
+            if format_ not in LINE_FORMATS:
+                stream = pa.BufferReader(_as_lines(stream, format_, str(piece.path), quads))
+            first = 1
+            for lines in _lines(stream, piece.first, piece.last):
+                subject, predicate, value = read_lines(lines, first, quads, bad.append)
+                first += len(lines)
+                yield (_scoped(subject, piece.scope), predicate, _scoped(plain_strings(value), piece.scope)), len(lines)
+    except OSError as error:
+        raise _unreadable(piece.path, compression, error) from error
+
+
 def read_text(text: str | bytes, name: str = "<text>") -> Iterator[Block]:
     """N-Triples given as text; blank nodes keep their labels."""
     data = text.encode() if isinstance(text, str) else text
@@ -124,6 +166,17 @@ def _kind(path: Path) -> tuple[ox.RdfFormat, str | None] | None:
     compression = COMPRESSIONS.get(path.suffix)
     suffix = Path(path.stem).suffix if compression else path.suffix
     return (FORMATS[suffix], compression) if suffix in FORMATS else None
+
+
+def _known_kind(path: Path) -> tuple[ox.RdfFormat, str | None]:
+    kind = _kind(path)
+    if kind is None:
+        raise UserError("EG102", f"unknown file type: {path}", f"known endings: {_known()}")
+    return kind
+
+
+def _has_graphs(format_: ox.RdfFormat) -> bool:
+    return format_ not in (ox.RdfFormat.N_TRIPLES, ox.RdfFormat.TURTLE, ox.RdfFormat.RDF_XML)
 
 
 def _known() -> str:
@@ -141,7 +194,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _read(stream: Any, format_: ox.RdfFormat, name: str, scope: int | None, rejects: Rejects | None) -> Iterator[Block]:
-    quads = format_ not in (ox.RdfFormat.N_TRIPLES, ox.RdfFormat.TURTLE, ox.RdfFormat.RDF_XML)
+    quads = _has_graphs(format_)
     if format_ not in LINE_FORMATS:
         stream = pa.BufferReader(_as_lines(stream, format_, name, quads))
         if not stream.size():
@@ -149,15 +202,16 @@ def _read(stream: Any, format_: ox.RdfFormat, name: str, scope: int | None, reje
     bad: list[BadLine] = []
     for subject, predicate, value in _blocks(stream, quads, bad):
         if bad and rejects is None:
-            _raise_bad(name, bad)
+            raise_bad(name, bad)
         yield _scoped(subject, scope), predicate, _scoped(plain_strings(value), scope)
     if bad and rejects is None:
-        _raise_bad(name, bad)
+        raise_bad(name, bad)
     if rejects is not None:
         rejects.lines += ((name, line) for line in bad)
 
 
-def _raise_bad(name: str, bad: list[BadLine]) -> None:
+def raise_bad(name: str, bad: list[BadLine]) -> None:
+    """The first bad lines of a file as mistakes."""
     shown = [
         UserError(
             "EG103",
@@ -185,17 +239,31 @@ def _blocks(stream: Any, quads: bool, bad: list[BadLine]) -> Iterator[list[pa.Ar
     bad.sort(key=lambda b: b.line)
 
 
-def _lines(stream: Any) -> Iterator[pa.Array]:
-    """Complete lines of a byte stream, block by block."""
-    rest = b""
-    while chunk := stream.read(BLOCK_BYTES):
+def _lines(stream: Any, first: int = 0, last: int | None = None) -> Iterator[pa.Array]:
+    """Complete lines of a byte stream, block by block: block n holds the lines that end in the n-th stretch of bytes."""
+    rest = _line_before(stream, first * BLOCK_BYTES) if first else b""
+    number = first
+    while number != last and (chunk := stream.read(BLOCK_BYTES)):
+        number += 1
         chunk = rest + chunk
         cut = chunk.rfind(b"\n") + 1
         rest = chunk[cut:]
         if cut:
             yield _split(chunk[:cut])
-    if rest:
+    if rest and last is None:
         yield _split(rest)
+
+
+def _line_before(stream: Any, position: int) -> bytes:
+    """What stands between the last end of a line before a position and that position, where the stream is left."""
+    start, found = position, b""
+    while start and b"\n" not in found:
+        size = min(LOOK_BACK, start)
+        start -= size
+        stream.seek(start)
+        found = stream.read(size) + found
+    stream.seek(position)
+    return found[found.rfind(b"\n") + 1 :]
 
 
 def _split(text: bytes) -> pa.Array:

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import socket
 import time
+import uuid
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -17,6 +20,7 @@ from pathlib import Path
 from evergraph.errors import UserError
 
 NAME = ".writer"
+SCRATCH = "_scratch"
 WAIT_SECONDS = 30.0
 
 
@@ -41,3 +45,25 @@ def _acquire(descriptor: int, store: Path, until: float) -> None:
                 who = (store / NAME).read_text(encoding="utf-8") or "another process"
                 raise UserError("EG402", f"{store} is being written: {who}", "wait for it, or stop it") from None
             time.sleep(0.05)
+
+
+class Scratch:
+    """A folder beside the tables for work in progress. It is deleted when it is done with, or by the next writer."""
+
+    def __init__(self, store: Path) -> None:
+        self.path = store / SCRATCH / uuid.uuid4().hex
+        self.path.mkdir(parents=True)
+        self._owner = (self.path / NAME).open("w")
+        fcntl.flock(self._owner.fileno(), fcntl.LOCK_EX)
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+
+def sweep_scratch(store: Path) -> None:
+    """Delete the scratch folders of processes that are gone."""
+    for folder in (store / SCRATCH).glob("*"):
+        try:
+            with (folder / NAME).open("a") as owner:
+                fcntl.flock(owner.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+        except OSError:
+            continue

@@ -14,7 +14,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -28,12 +27,11 @@ from evergraph.rules.model import Program
 from evergraph.rules.printer import print_rule
 from evergraph.store import log
 from evergraph.store.layout import DICTIONARY, FACTS, FILE_ROWS, RELATIONS, RULES, NewFile, write_rules, write_terms
-from evergraph.store.lock import NAME, WAIT_SECONDS, writing
+from evergraph.store.lock import NAME, SCRATCH, WAIT_SECONDS, sweep_scratch, writing
 from evergraph.store.log import Info, Snapshot, StoredFile
 from evergraph.store.read import read_table
 from evergraph.store.write import by_shard, merge_small, write_changes
 
-SCRATCH = "_scratch"
 SMALL_FILES = 32
 """A writer that leaves more small files than this at one shard, or in the dictionary, compacts the store."""
 
@@ -62,12 +60,14 @@ class Store:
     @contextmanager
     def writing(self, wait: float = WAIT_SECONDS) -> Iterator[None]:
         """Be the one writer. What a crashed writer left behind is put right first."""
-        if self.path.exists() and not self.exists and not (self.path / NAME).exists() and any(self.path.iterdir()):
-            raise UserError("EG401", f"{self.path} is not a store and not empty", "name a new folder")
+        if self.path.exists() and not self.exists:
+            inside = {path.name for path in self.path.iterdir()} if self.path.is_dir() else {""}
+            if NAME not in inside and inside - {SCRATCH}:
+                raise UserError("EG401", f"{self.path} is not a store and not empty", "name a new folder")
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             with writing(self.path, wait):
-                shutil.rmtree(self.path / SCRATCH, ignore_errors=True)
+                sweep_scratch(self.path)
                 log.recover(self.path)
                 yield
         except OSError as error:

@@ -9,38 +9,55 @@ of jobs is the number of supersteps, whatever the number of rules.
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
-from typing import Any
-
-from pyspark.errors import PySparkException
+from typing import Any, Protocol
 
 from evergraph.engines.arrays import U64, Words
 from evergraph.engines.base import Change, Closed, Counts, Difference, Facts, Which, by_name, together
 from evergraph.engines.relation import Relation, Run
 from evergraph.engines.shard import Scheduler, Shard
 from evergraph.engines.spark import files, mail
+from evergraph.engines.spark.jobs import FAILURES, failure, lost
 from evergraph.engines.spark.mail import DDL, Kind, Letter, key_of
 from evergraph.engines.spark.placement import Placement, extend, place
 from evergraph.engines.spark.superstep import ALL, ARRIVED, EXPLICIT, Job, superstep
 from evergraph.engines.spark.values import ValueFiles
-from evergraph.errors import UserError
 from evergraph.plan.compile import Plan
 from evergraph.plan.locality import HERE, localise
 from evergraph.plan.model import Key
-from evergraph.plan.schedule import Component, data_schedule
+from evergraph.plan.schedule import Component, data_schedule, hidden_part
 from evergraph.plan.shapes import hidden
 from evergraph.rules.model import TRIPLE
 from evergraph.terms import Ids
 
+ATTEMPTS = 3
 PARCEL_BYTES = 32 << 20
 """The driver hands facts to Spark in frames of about this size."""
+
+
+class FactFiles(Protocol):
+    """Explicit facts that stand in files where the workers can read them."""
+
+    @property
+    def counts(self) -> Mapping[Key, int]:
+        """Facts by relation, at least."""
+
+    @property
+    def common(self) -> Mapping[Key, Run]:
+        """Those that every shard holds."""
+
+    @property
+    def classes(self) -> frozenset[int]:
+        """Classes that rules name and that have instances among the facts."""
+
+    def letters(self, session: Any, placement: Placement, labels: Sequence[int]) -> Any:
+        """A frame of letters to the homes of all facts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,53 +99,105 @@ class SparkEngine:
         self.state = self._saved = State(place(self.shards, plan.type_id, self.local))
         self.jobs = 0
         self._staged: dict[Key, Run] = {}
-        self._delivered = self._first = self._recomputed = self._restart = False
+        self._files: FactFiles | None = None
+        """Facts to insert beside the staged ones, that stand in files."""
+        self._delivered = self._first = self._recomputed = self._restart = self._scattered = False
 
     # -- updates -----------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
         quiet = {n: _without_arrived(answer) for n, answer in self.state.answers.items()}
         self.state = self._saved = replace(self.state, answers=quiet)
-        self._staged = {}
+        self._staged, self._files = {}, None
         self._delivered = self._recomputed = self._restart = False
         self._first = not self.state.answers
+
+    def stage(self, facts: FactFiles) -> None:
+        """Insert these facts too: after `begin`, before `insert`."""
+        self._files = facts
 
     def insert(self, facts: Facts) -> bool:
         there = sum(self.state.total(ALL).values())
         self._staged = self.schema.runs({**facts, **self.plan.parameter_facts} if self._first else facts)
-        return self._first or sum(map(len, self._staged.values())) > there
+        given = sum(map(len, self._staged.values())) + (sum(self._files.counts.values()) if self._files else 0)
+        return self._first or given > there
+
+    def job(self) -> Job:
+        """What shards are told when there is nothing to derive."""
+        return Job(
+            folder=self.folder,
+            answers=dict(self.state.answers),
+            placement=self.state.placement,
+            labels=tuple(self.labels),
+            named=frozenset().union(*(one.rules.classes for one in self.local)),
+            components=(),
+            values=None,
+            full=False,
+            reopen=False,
+            keep_arrived=False,
+            forget=False,
+            resend=(),
+        )
+
+    def opened(self, answers: Mapping[int, dict[str, Any]]) -> None:
+        """Shards have read the facts they own; copies at other homes, and helper relations, are still missing."""
+        self.state = self._saved = replace(self.state, answers=answers)
+        self._scattered = True
+
+    def answers(self) -> tuple[dict[int, dict[str, Any]], dict[int, dict[str, Any]]]:
+        """What the shards held when the update began, and what they hold now."""
+        return dict(self._saved.answers), dict(self.state.answers)
+
+    def arities(self) -> dict[str, int]:
+        """Arguments of named relations that hold facts."""
+        stored = (files.Stored(*s) for answer in self.state.answers.values() for s in answer["manifest"])
+        return {s.key: s.arity for s in stored if isinstance(key_of(s.key), str) and not hidden(s.key)}
+
+    def prepare(self, builtins: Facts) -> None:
+        """Bring the facts of a store to all of their homes and derive the helper relations."""
+        self.begin()
+        self._first = True
+        self.insert(builtins)
+        for stratum in range(len(self.local)):
+            self._close(stratum, True, hidden_part)
+        self.state = self._saved = replace(self.state, answers=dict(self.state.answers))
 
     def close(self, stratum: int, full: bool) -> Closed:
+        return self._close(stratum, full, tuple)
+
+    def _close(self, stratum: int, full: bool, part: Callable[[Iterable[Component]], tuple[Component, ...]]) -> Closed:
+        """Close one stratum, or a part of its components."""
         local, scheduler = self.local[stratum], self.schema.schedulers[stratum]
         self._learn_schema()
         self.schema.fixpoint.close(scheduler.schema, True)
         schedule = data_schedule(local.rules, self._live(), self._classes(scheduler), scheduler.rows)
         placement = extend(self.state.placement, local, schedule)
-        again = [k for k in self.state.total(ALL) if placement.further(k) != self.state.placement.further(k)]
+        again = {k for k in self.state.total(ALL) if placement.further(k) != self.state.placement.further(k)}
+        if self._scattered:
+            again |= (placement.replicated | {self.plan.type_id}) & self.state.total(ALL).keys()
         self.state = replace(self.state, placement=placement, schema=dict(self.schema.relations))
-        job = Job(
-            folder=self.folder,
-            answers=dict(self.state.answers),
-            placement=placement,
-            labels=tuple(self.labels),
-            named=frozenset().union(*(one.rules.classes for one in self.local)),
-            components=schedule.components,
-            values=self.values.save() if _compares(schedule.components) else None,
+        components = part(schedule.components)
+        job = replace(
+            self.job(),
+            components=components,
+            values=self.values.save() if _compares(components) else None,
             full=full,
             reopen=stratum > 0 and not full,
             keep_arrived=not (self._first or self._recomputed),
             forget=self._restart,
-            resend=tuple(again),
+            resend=tuple(sorted(again, key=str)),
         )
         letters = self._parcels(self.schema.fixpoint.arrived, Kind.DERIVED)
+        more = None
         if not self._delivered:
             letters += self._parcels(self._staged, Kind.EXPLICIT)
-        self._delivered, self._restart = True, False
-        return self._run(job, letters)
+            more = self._files
+        self._delivered, self._restart, self._scattered = True, False, False
+        return self._run(job, letters, more)
 
     def arrived(self) -> frozenset[Key]:
         if not self._delivered:
-            return frozenset(self._staged)
+            return frozenset(self._staged) | frozenset(self._files.counts if self._files is not None else ())
         return frozenset(key for key, count in self.state.total(ARRIVED).items() if count)
 
     def forget_derived(self) -> None:
@@ -163,10 +232,14 @@ class SparkEngine:
         keys = self.state.placement.replicated | {self.plan.type_id}
         if self._restart:
             shared = self._gather(self.state, EXPLICIT, keys)
+        elif self._scattered:
+            shared = self._gather(self.state, ALL, keys)
         else:
             shared = self._read(self.state, ALL, next(iter(self.state.answers), 0), keys)
         self.schema.fixpoint.insert({key: self._common(key, run) for key, run in shared.items()})
         self.schema.fixpoint.insert({key: self._common(key, run) for key, run in self._staged.items()})
+        if self._files is not None:
+            self.schema.fixpoint.insert(self._files.common)
 
     def _common(self, key: Key, run: Run) -> Run:
         """The rows that every shard holds."""
@@ -177,7 +250,8 @@ class SparkEngine:
 
     def _live(self) -> dict[Key, int]:
         facts = {} if self._restart else self.state.total(ALL)
-        for source in (self.schema.relations, self._staged, self.state.total(EXPLICIT)):
+        inserted = self._files.counts if self._files is not None else {}
+        for source in (self.schema.relations, self._staged, self.state.total(EXPLICIT), inserted):
             for key, rows in source.items():
                 facts[key] = facts.get(key, 0) + (rows if isinstance(rows, int) else len(rows))
         return facts
@@ -189,6 +263,8 @@ class SparkEngine:
             found.update(answer["classes"])
         if self.plan.type_id in self._staged:
             found.update(scheduler.named_classes(self._staged[self.plan.type_id]))
+        if self._files is not None:
+            found.update(self._files.classes)
         return frozenset(found & scheduler.rules.classes)
 
     # -- supersteps --------------------------------------------------------------------------------------------------
@@ -218,13 +294,31 @@ class SparkEngine:
                 part = []
         return reduce(lambda a, b: a.union(b), frames)
 
-    def _run(self, job: Job, letters: list[Letter]) -> Closed:
-        """Supersteps until there is no mail."""
+    def _run(self, job: Job, letters: list[Letter], more: FactFiles | None) -> Closed:
+        """Supersteps until there is no mail.
+
+        Spark repeats tasks that fail, but the mail of an executor that is lost is lost with it. The state before is still
+        there, in files and in `job`: everything is done again from it.
+        """
+        before = self.state
+        for attempt in range(ATTEMPTS):
+            try:
+                return self._supersteps(job, letters, more)
+            except FAILURES as error:
+                self.state = before
+                if attempt == ATTEMPTS - 1 or not lost(error):
+                    raise failure(error) from error
+        raise AssertionError("unreachable")
+
+    def _supersteps(self, job: Job, letters: list[Letter], more: FactFiles | None) -> Closed:
         called = {one.shard for one in letters}
         if job.full or job.forget or job.reopen or job.resend:
-            letters += [Letter(n, Kind.CALL, "", 0, b"") for n in self.labels if n not in called]
+            letters = letters + [Letter(n, Kind.CALL, "", 0, b"") for n in self.labels if n not in called]
         rounds = derivations = 0
         inbox = self._frame(letters) if letters else None
+        if more is not None:
+            scattered = more.letters(self.spark, job.placement, self.labels)
+            inbox = scattered if inbox is None else inbox.union(scattered)
         while inbox is not None:
             answers, inbox = self._superstep(job, inbox)
             rounds += max(a["rounds"] for a in answers.values())
@@ -237,12 +331,7 @@ class SparkEngine:
         """One job: the shards with mail do their part; returns their answers and the mail they leave, if any."""
         out = inbox.repartition(self.shards, "shard").groupBy("shard").applyInArrow(superstep(job), DDL)
         out = out.localCheckpoint(eager=False)
-        try:
-            rows = out.where(f"kind = '{Kind.ANSWER}'").select("words").collect()
-        except PySparkException as error:
-            raise UserError(
-                "EG204", f"a Spark job failed: {_reason(error)}", "see Spark's log; the graph is as it was"
-            ) from error
+        rows = out.where(f"kind = '{Kind.ANSWER}'").select("words").collect()
         self.jobs += 1
         answers = {(answer := json.loads(bytes(row["words"])))["shard"]: answer for row in rows}
         more = any(answer["to"] for answer in answers.values())
@@ -355,13 +444,6 @@ def _without_arrived(answer: dict[str, Any]) -> dict[str, Any]:
 def _compares(components: Iterable[Component]) -> bool:
     """Whether a rule that can fire compares terms."""
     return any(f.operator != HERE for c in components for task in c.tasks for f in task.rule.filters)
-
-
-def _reason(error: Exception) -> str:
-    """The last line of a worker's traceback, or the first of Spark's message."""
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    named = [line.strip() for line in lines if re.match(r"\w+(Error|Exception|Interrupt): ", line.strip())]
-    return (named or lines or ["unknown"])[0]
 
 
 def _less(run: Run, other: Run | None) -> Run:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -89,7 +89,13 @@ class Superstep:
             for key, run in self.fixpoint.arrived.items():
                 self._arrive(key, run, gathered)
             self.arrived = {key: Relation(run) for key, run in gathered.items()}
-        return mail.to_table([*self._letters(), self._answer(time.perf_counter() - start)])
+        answer = self.answer(time.perf_counter() - start)
+        return mail.to_table([*self._letters(), Letter(self.job.labels[self.shard], Kind.ANSWER, "", 0, answer)])
+
+    def take(self, facts: Mapping[Key, Relation], explicit: Mapping[Key, Relation]) -> None:
+        """Hold facts that this shard owns, and which of them are explicit, without looking at their consequences."""
+        self.fixpoint.insert({key: Run(self.arrays, r.arity, r.rows()) for key, r in facts.items()})
+        self.explicit.update(explicit)
 
     def compare(self, operator: str, left: Array, right: Array) -> Array:
         """What filters ask: whether a meeting point is this shard, or how values compare."""
@@ -138,7 +144,7 @@ class Superstep:
             for (key, arity), parts in parcels.items()
         ]
 
-    def _answer(self, seconds: float) -> Letter:
+    def answer(self, seconds: float) -> bytes:
         """Where the relations now stand, and what the driver wants to know of them."""
         roles = {ALL: self.relations, EXPLICIT: self.explicit, ARRIVED: self.arrived}
         answer = {
@@ -154,7 +160,7 @@ class Superstep:
             "derivations": self.fixpoint.kernel.derivations,
             "seconds": seconds,
         }
-        return Letter(self.job.labels[self.shard], Kind.ANSWER, "", 0, json.dumps(answer).encode())
+        return json.dumps(answer).encode()
 
     def _counts(self) -> dict[str, int]:
         """Facts that this shard owns. Cost: what came, except where a further stratum makes old arrivals new again."""
