@@ -40,6 +40,11 @@ MISTAKES = {
     "EG407": "a version that can only be read",
     "EG408": "a store with other rules",
     "EG409": "a materialisation that differs from recomputation",
+    "EG501": "malformed SPARQL",
+    "EG502": "a query that Spark cannot compile",
+    "EG503": "a part of SPARQL that is not supported",
+    "EG504": "deleting through rdflib where that is not possible",
+    "EG505": "a query with too many intermediate solutions",
 }
 
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pyarrow as pa
-
 from evergraph import inputs
-from evergraph.engines.base import Difference, Engine, LocalEngine, Which
+from evergraph.engines.base import Engine, LocalEngine, Which, together
 from evergraph.engines.changes import Held, changes
 from evergraph.engines.memory import MemoryEngine
 from evergraph.engines.reference import ReferenceEngine
@@ -19,15 +16,17 @@ from evergraph.errors import UserError
 from evergraph.formats import Progress, Rejects
 from evergraph.maintain.outcome import Outcome, Phase
 from evergraph.maintain.seminaive import insert as insert_seminaive
-from evergraph.pipeline.dictionary import FileDictionary
+from evergraph.maintain.verify import Differs, differences
 from evergraph.plan.compile import Plan, compile_program
+from evergraph.reading import Reading
 from evergraph.report import Report, make_report
 from evergraph.rules.model import BUILTIN_RELATIONS, TRIPLE, Program
 from evergraph.store import Info, Snapshot, Store
+from evergraph.store.dictionary import FileDictionary
 from evergraph.store.layout import SHARDS
 from evergraph.store.lock import Scratch
 from evergraph.store.read import read_facts, read_program, read_terms
-from evergraph.terms import Dictionary, Ids, from_object, rdflib_rows
+from evergraph.terms import Dictionary, Ids
 from evergraph.values import Values
 
 if TYPE_CHECKING:
@@ -35,10 +34,9 @@ if TYPE_CHECKING:
     from evergraph.pipeline.load import Pipeline
 
 ENGINES = ("memory", "spark", "reference")
-BLOCK_ROWS = 1 << 17
 
 
-class KnowledgeGraph:
+class KnowledgeGraph(Reading):
     """A materialised graph: explicit facts, and all that follows from them by the rules.
 
     >>> kg = KnowledgeGraph("rhodf")
@@ -263,6 +261,19 @@ class KnowledgeGraph:
         explicit, derived = self._engine.counts(Which.EXPLICIT), self._engine.counts(Which.DERIVED)
         return Info(operation, shards, len(self._dictionary), self._dictionary.scopes, explicit, derived, report=report)
 
+    def verify(self, engine: Any = "memory") -> int:
+        """Recompute everything from the explicit facts and compare; returns the number of facts, or raises `Differs`."""
+        fresh = _make_engine(engine, self._plan)
+        facts = together((key, relation.columns()) for key, relation in self._engine.relations(Which.EXPLICIT).items())
+        facts |= {name: rows(0) for name, rows in self._builtins.items()}
+        fresh.begin()
+        insert_seminaive(fresh, self._plan, facts)
+        fresh.commit()
+        missing, extra = differences(fresh.relations(Which.ALL), self._engine.relations(Which.ALL))
+        if missing or extra:
+            raise Differs(self._atoms(missing), self._atoms(extra))
+        return sum(self._engine.counts(Which.ALL).values())
+
     def _check_arities(self, found: dict[str, int]) -> None:
         for name, arity in found.items():
             expected = self._arities.get(name, arity)
@@ -274,68 +285,6 @@ class KnowledgeGraph:
         values = self._values
         rows = {"DATATYPE": values.datatypes, "SAMEVALUE": values.same_values, "SUPPORTED": values.supported}
         return {name: rows[name] for name in BUILTIN_RELATIONS if name in mentioned}
-
-    # -- reading -----------------------------------------------------------------------------------------------------
-
-    def __len__(self) -> int:
-        """The number of triples, explicit and derived."""
-        return self._engine.counts(Which.ALL).get(TRIPLE, 0)
-
-    def __contains__(self, triple: Iterable[Any]) -> bool:
-        """Whether a triple (rdflib or pyoxigraph terms, or N-Triples strings) holds."""
-        ids = [self._dictionary.find(from_object(term)) for term in triple]
-        if len(ids) != 3:
-            raise UserError("EG105", f"a triple has three terms, not {len(ids)}", "give subject, predicate, object")
-        return None not in ids and self._engine.contains(TRIPLE, [i for i in ids if i is not None])
-
-    @property
-    def explicit(self) -> Iterator[tuple[Any, ...]]:
-        """The triples that were inserted, as rdflib terms."""
-        return self.triples(Which.EXPLICIT)
-
-    @property
-    def derived(self) -> Iterator[tuple[Any, ...]]:
-        """The triples that follow and were not inserted, as rdflib terms."""
-        return self.triples(Which.DERIVED)
-
-    def triples(self, which: Which | str = Which.ALL) -> Iterator[tuple[Any, ...]]:
-        """All triples, or the explicit or derived ones, as rdflib terms."""
-        for block in self.blocks(which):
-            yield from rdflib_rows(block)
-
-    def blocks(self, which: Which | str = Which.ALL) -> Iterator[tuple[pa.Array, pa.Array, pa.Array]]:
-        """The same in blocks of three columns of N-Triples terms."""
-        yield from self._blocks(self._engine.rows(TRIPLE, Which(which)))
-
-    def relation(self, name: str) -> list[tuple[Any, ...]]:
-        """The rows of a named relation, as rdflib terms."""
-        rows = self._engine.rows(name, Which.ALL)
-        if rows is None:
-            if name not in self._rules.relations:
-                known = ", ".join(sorted(self._rules.relations)) or "none"
-                raise UserError("EG301", f"no relation is called {name!r}", f"the rules mention: {known}")
-            return []
-        return list(rdflib_rows([self._dictionary.decode(c) for c in rows])) if rows else [()]
-
-    def counts(self, which: Which | str = Which.ALL) -> dict[str, int]:
-        """Numbers of facts by relation; triples under `[]`."""
-        return self._engine.counts(Which(which))
-
-    @property
-    def rules(self) -> Program:
-        """The program in force."""
-        return self._rules
-
-    def _blocks(self, columns: Sequence[Ids] | None) -> Iterator[tuple[pa.Array, pa.Array, pa.Array]]:
-        if columns is None:
-            return
-        for start in range(0, len(columns[0]), BLOCK_ROWS):
-            part = [self._dictionary.decode(np.asarray(c[start : start + BLOCK_ROWS])) for c in columns]
-            yield part[0], part[1], part[2]
-
-    def _difference(self, difference: Difference) -> Iterator[tuple[Any, ...]]:
-        for block in self._blocks(difference.rows().get(TRIPLE)):
-            yield from rdflib_rows(block)
 
 
 def _is_spark(engine: Any) -> bool:

@@ -32,13 +32,13 @@ from evergraph.formats.files import BLOCK_BYTES, raise_bad
 from evergraph.formats.ntriples import BadLine
 from evergraph.maintain.outcome import Phase
 from evergraph.pipeline.blocks import Parsed, parsing
-from evergraph.pipeline.dictionary import FileDictionary
 from evergraph.pipeline.encode import Encoded, Task, encoding, writing_terms
 from evergraph.pipeline.number import COUNTED, TERMS, linking, telling
 from evergraph.pipeline.shards import Writing, opening, writing
 from evergraph.plan.model import Key
 from evergraph.rules.model import Program
 from evergraph.store import Info, Snapshot, Store
+from evergraph.store.dictionary import FileDictionary
 from evergraph.store.layout import DICTIONARY, FACTS, RELATIONS, TERMS_PER_FILE, NewFile, write_terms
 from evergraph.store.lock import Scratch
 

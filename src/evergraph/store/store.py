@@ -18,18 +18,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
+from evergraph.engines.base import Which
 from evergraph.engines.changes import Changed
 from evergraph.errors import UserError
-from evergraph.rules.model import Program
+from evergraph.rules.model import TRIPLE, Program
 from evergraph.rules.printer import print_rule
 from evergraph.store import log
+from evergraph.store.feed import change_feed
 from evergraph.store.layout import DICTIONARY, FACTS, FILE_ROWS, RELATIONS, RULES, NewFile, write_rules, write_terms
 from evergraph.store.lock import NAME, SCRATCH, WAIT_SECONDS, sweep_scratch, writing
 from evergraph.store.log import Info, Snapshot, StoredFile
 from evergraph.store.read import read_table
+from evergraph.store.view import create_view
 from evergraph.store.write import by_shard, merge_small, write_changes
 
 SMALL_FILES = 32
@@ -54,6 +58,14 @@ class Store:
     def history(self) -> list[Snapshot]:
         """All versions, the last one first."""
         return log.history(self.path)
+
+    def change_feed(self, starting_version: int = 0, ending_version: int | None = None, relation: str = TRIPLE) -> pa.Table:
+        """The facts, explicit and derived, that these versions inserted, deleted and changed, as Delta's change feed has it."""
+        return change_feed(self.snapshot(starting_version), self.snapshot(ending_version), relation)
+
+    def create_view(self, engine: Any, name: str = "triples", which: str = "all", version: int | None = None) -> Any:
+        """A view `subject, predicate, object` of decoded triples in a DuckDB connection or a SparkSession."""
+        return create_view(self.snapshot(version), engine, name, Which(which))
 
     # -- writing -----------------------------------------------------------------------------------------------------
 

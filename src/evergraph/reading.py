@@ -1,0 +1,136 @@
+"""Everything that reads a graph and changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from evergraph.engines.base import Difference, Engine, Which
+from evergraph.errors import UserError
+from evergraph.inputs import COLUMNS
+from evergraph.plan.model import Key
+from evergraph.rules.model import TRIPLE, Atom, Program
+from evergraph.rules.printer import print_atom
+from evergraph.store import Snapshot, Store
+from evergraph.store.view import decoded
+from evergraph.terms import Dictionary, Ids, from_object, rdflib_rows
+from evergraph.values import Values
+
+BLOCK_ROWS = 1 << 17
+
+
+class Reading:
+    """What a graph answers. The fields are set by whoever makes it."""
+
+    _rules: Program
+    _dictionary: Dictionary
+    _values: Values
+    _engine: Engine
+    _store: Store | None
+    _snapshot: Snapshot | None
+
+    def __len__(self) -> int:
+        """The number of triples, explicit and derived."""
+        return self._engine.counts(Which.ALL).get(TRIPLE, 0)
+
+    def __contains__(self, triple: Iterable[Any]) -> bool:
+        """Whether a triple (rdflib or pyoxigraph terms, or N-Triples strings) holds."""
+        ids = [self._dictionary.find(from_object(term)) for term in triple]
+        if len(ids) != 3:
+            raise UserError("EG105", f"a triple has three terms, not {len(ids)}", "give subject, predicate, object")
+        return None not in ids and self._engine.contains(TRIPLE, [i for i in ids if i is not None])
+
+    @property
+    def explicit(self) -> Iterator[tuple[Any, ...]]:
+        """The triples that were inserted, as rdflib terms."""
+        return self.triples(Which.EXPLICIT)
+
+    @property
+    def derived(self) -> Iterator[tuple[Any, ...]]:
+        """The triples that follow and were not inserted, as rdflib terms."""
+        return self.triples(Which.DERIVED)
+
+    def triples(self, which: Which | str = Which.ALL) -> Iterator[tuple[Any, ...]]:
+        """All triples, or the explicit or derived ones, as rdflib terms."""
+        for block in self.blocks(which):
+            yield from rdflib_rows(block)
+
+    def blocks(self, which: Which | str = Which.ALL) -> Iterator[tuple[pa.Array, pa.Array, pa.Array]]:
+        """The same in blocks of three columns of N-Triples terms."""
+        yield from self._blocks(self._engine.rows(TRIPLE, Which(which)))
+
+    def relation(self, name: str) -> list[tuple[Any, ...]]:
+        """The rows of a named relation, as rdflib terms."""
+        rows = self._engine.rows(name, Which.ALL)
+        if rows is None:
+            if name not in self._rules.relations:
+                known = ", ".join(sorted(self._rules.relations)) or "none"
+                raise UserError("EG301", f"no relation is called {name!r}", f"the rules mention: {known}")
+            return []
+        return list(rdflib_rows([self._dictionary.decode(c) for c in rows])) if rows else [()]
+
+    def counts(self, which: Which | str = Which.ALL) -> dict[str, int]:
+        """Numbers of facts by relation; triples under `[]`."""
+        return self._engine.counts(Which(which))
+
+    @property
+    def rules(self) -> Program:
+        """The program in force."""
+        return self._rules
+
+    def _blocks(self, columns: Sequence[Ids] | None) -> Iterator[tuple[pa.Array, pa.Array, pa.Array]]:
+        if columns is None:
+            return
+        for start in range(0, len(columns[0]), BLOCK_ROWS):
+            part = [self._dictionary.decode(np.asarray(c[start : start + BLOCK_ROWS])) for c in columns]
+            yield part[0], part[1], part[2]
+
+    def _difference(self, difference: Difference) -> Iterator[tuple[Any, ...]]:
+        for block in self._blocks(difference.rows().get(TRIPLE)):
+            yield from rdflib_rows(block)
+
+    def _atoms(self, facts: Mapping[Key, Sequence[Ids]]) -> list[str]:
+        """Facts in text syntax, in order."""
+        out = []
+        for key, columns in facts.items():
+            terms = [self._dictionary.decode(column).to_pylist() for column in columns]
+            if isinstance(key, int):
+                terms.insert(1, [self._dictionary.term(key)] * len(terms[0]))
+            name = TRIPLE if isinstance(key, int) else key
+            out += [print_atom(Atom(name, row)) for row in (zip(*terms, strict=True) if terms else [()])]
+        return sorted(out)
+
+    # -- as something else -------------------------------------------------------------------------------------------
+
+    def to_arrow(self, which: Which | str = Which.ALL) -> pa.Table:
+        """The triples as a table `subject, predicate, object` of N-Triples terms."""
+        schema = pa.schema([(name, pa.large_string()) for name in COLUMNS])
+        return pa.Table.from_batches((pa.record_batch(list(block), schema=schema) for block in self.blocks(which)), schema)
+
+    def to_pandas(self, which: Which | str = Which.ALL) -> Any:
+        """The same as a pandas frame."""
+        return self.to_arrow(which).to_pandas()
+
+    def to_spark(self, session: Any = None, which: Which | str = Which.ALL) -> Any:
+        """The same as a Spark frame; that of a store reads the store's files and is made when Spark asks for it."""
+        from evergraph.engines.spark import make_session
+
+        session = session or getattr(self._engine, "spark", None) or make_session()
+        if self._snapshot is not None:
+            return decoded(self._snapshot, session, Which(which))
+        return session.createDataFrame(self.to_arrow(which).cast(pa.schema([(name, pa.string()) for name in COLUMNS])))
+
+    def change_feed(self, starting_version: int = 0, ending_version: int | None = None, relation: str = TRIPLE) -> pa.Table:
+        """What versions of the graph's store inserted, deleted and changed, with the columns of Delta's change feed."""
+        if self._store is None or self._snapshot is None:
+            raise UserError("EG401", "the graph has no store, and so no versions", "open it from one, or make it with store=")
+        last = self._snapshot.version if ending_version is None else ending_version
+        return self._store.change_feed(starting_version, last, relation)
+
+    @property
+    def version(self) -> int | None:
+        """The version of the store that this is; None without a store."""
+        return self._snapshot.version if self._snapshot is not None else None

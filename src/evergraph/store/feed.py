@@ -1,0 +1,103 @@
+"""What changed between versions, explicit and derived facts alike, with the columns of Delta's change data feed.
+
+A version's changes are read off its files: those that came and those that went, compared where both are there. Nothing is
+stored for it, compaction leaves no trace in it, and its cost follows the files that a version touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from evergraph.engines.arrays import Arrays, Words
+from evergraph.engines.changes import changes
+from evergraph.plan.model import Key
+from evergraph.rules.model import TRIPLE
+from evergraph.store import log
+from evergraph.store.dictionary import FileDictionary
+from evergraph.store.layout import FACTS, RELATIONS
+from evergraph.store.log import Snapshot, StoredFile
+from evergraph.store.read import held, parts_of
+
+INSERT, DELETE, BEFORE, AFTER = "insert", "delete", "update_preimage", "update_postimage"
+"""Delta's names. A fact that stays but becomes explicit, or ceases to be, is an update."""
+Mask = npt.NDArray[np.bool_]
+
+
+class _Change(NamedTuple):
+    kind: str
+    key: Key
+    arity: int
+    rows: Words
+    explicit: Mask
+
+
+def change_feed(first: Snapshot, last: Snapshot, relation: str = TRIPLE) -> pa.Table:
+    """The changes that made the versions `first` to `last`, both included, in their order.
+
+    For triples columns `subject`, `predicate`, `object`; for a named relation one column `arguments`; then `explicit`,
+    `_change_type`, `_commit_version`, `_commit_timestamp`.
+    """
+    dictionary = FileDictionary.of(last)
+    tables = [_schema(relation).empty_table()]
+    for version in range(first.version, last.version + 1):
+        now = log.snapshot(last.store, version)
+        before = log.snapshot(last.store, version - 1) if version else None
+        for change in _changes(before, now):
+            if isinstance(change.key, int) == (relation == TRIPLE) and relation in (TRIPLE, change.key):
+                tables.append(_table(change, now, dictionary, relation))
+    return pa.concat_tables(tables)
+
+
+def _changes(before: Snapshot | None, now: Snapshot) -> Iterator[_Change]:
+    if now.info.operation == "compact":
+        return
+    came, went = [], []
+    for name in (FACTS, RELATIONS):
+        old = {f.path: f for f in before.files(name)} if before is not None else {}
+        new = {f.path: f for f in now.files(name)}
+        came.append([f for path, f in new.items() if path not in old])
+        went.append([f for path, f in old.items() if path not in new])
+    old_facts, new_facts = (held(parts_of(*_pair(files))) for files in (went, came))
+    arrays = Arrays()
+    for one in changes(old_facts, new_facts):
+        was = old_facts.explicit.get(one.key)
+        gone = was.contains(one.drop) if was is not None else np.zeros(len(one.drop[0]), bool)
+        again, still = arrays.contains(one.drop, one.put), arrays.contains(one.put, one.drop)
+        for kind, rows, explicit, mask in (
+            (DELETE, one.drop, gone, ~still),
+            (BEFORE, one.drop, gone, still),
+            (INSERT, one.put, one.explicit, ~again),
+            (AFTER, one.put, one.explicit, again),
+        ):
+            if mask.any():
+                yield _Change(kind, one.key, one.arity, tuple(w[mask] for w in rows), explicit[mask])
+
+
+def _pair(files: list[list[StoredFile]]) -> tuple[list[StoredFile], list[StoredFile]]:
+    return files[0], files[1]
+
+
+def _schema(relation: str) -> pa.Schema:
+    term = pa.large_string()
+    terms = [(n, term) for n in ("subject", "predicate", "object")] if relation == TRIPLE else [("arguments", pa.list_(term))]
+    when = [("_change_type", pa.string()), ("_commit_version", pa.int64()), ("_commit_timestamp", pa.timestamp("ms", "UTC"))]
+    return pa.schema([*terms, ("explicit", pa.bool_()), *when])
+
+
+def _table(change: _Change, version: Snapshot, dictionary: FileDictionary, relation: str) -> pa.Table:
+    arrays, count = Arrays(), len(change.explicit)
+    columns = [arrays.column(change.rows, i) for i in range(change.arity)]
+    if isinstance(change.key, int):
+        terms = [dictionary.decode(c) for c in (columns[0], np.full(count, change.key, np.uint64), columns[1])]
+    else:
+        flat = np.stack(columns, axis=1).ravel() if columns else np.zeros(0, np.uint64)
+        offsets = np.arange(count + 1, dtype=np.int32) * change.arity
+        terms = [pa.ListArray.from_arrays(pa.array(offsets), dictionary.decode(flat))]
+    when = [pa.array([value] * count) for value in (change.kind, version.version)]
+    stamp = pa.array([version.when] * count, pa.timestamp("ms", "UTC"))
+    return pa.table([*terms, change.explicit, *when, stamp], schema=_schema(relation))
