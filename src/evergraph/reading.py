@@ -130,6 +130,12 @@ class Reading:
         last = self._snapshot.version if ending_version is None else ending_version
         return self._store.change_feed(starting_version, last, relation)
 
+    def stats(self) -> dict[str, Any]:
+        """Facts by predicate, class and relation, explicit and derived; the store's tables, files and bytes."""
+        from evergraph.stats import stats
+
+        return stats(self)
+
     @property
     def version(self) -> int | None:
         """The version of the store that this is; None without a store."""

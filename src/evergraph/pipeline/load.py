@@ -15,7 +15,8 @@ from __future__ import annotations
 import math
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -27,13 +28,14 @@ from evergraph.engines.arrays import Arrays
 from evergraph.engines.relation import Run
 from evergraph.engines.spark.engine import SparkEngine
 from evergraph.engines.spark.jobs import FAILURES, each, failure
+from evergraph.engines.spark.watch import watched
 from evergraph.formats import Piece, Progress, Rejects, cut_files
 from evergraph.formats.files import BLOCK_BYTES, raise_bad
 from evergraph.formats.ntriples import BadLine
 from evergraph.maintain.outcome import Phase
 from evergraph.pipeline.blocks import Parsed, parsing
 from evergraph.pipeline.encode import Encoded, Task, encoding, writing_terms
-from evergraph.pipeline.number import COUNTED, TERMS, linking, telling
+from evergraph.pipeline.number import COUNTED, TERMS, linking, recalling, telling
 from evergraph.pipeline.shards import Writing, opening, writing
 from evergraph.plan.model import Key
 from evergraph.rules.model import Program
@@ -73,7 +75,7 @@ class Pipeline:
         size = sum(path.stat().st_size for path in paths)
         blocks = min(MOST_BLOCKS, max(1, size // (BLOCK_BYTES * tasks * PIECES_PER_TASK)))
         pieces = cut_files(paths, dictionary.next_scope, blocks)
-        stages = _Stages(progress)
+        stages = _Stages(self.session, progress)
         with stages("parse") as stage:
             said = each(self.session, len(pieces), parsing(pieces, folder, rejects is not None))
             parsed = [Parsed(**{**one, "bad": [BadLine(**line) for line in one["bad"]]}) for one in said]
@@ -109,8 +111,9 @@ class Pipeline:
         known = pa.table({"term": pa.array(dictionary.given, pa.string()), "position": _ids_of_given(dictionary)})
         rows = rows.unionAll(self.session.createDataFrame(known))
         if dictionary.files:
-            stored = self.session.read.parquet(*map(str, dictionary.files))
-            rows = rows.unionAll(stored.selectExpr("term", "id as position"))
+            files = len(dictionary.files)
+            stored = self.session.range(0, files, 1, files).mapInArrow(recalling(dictionary.files, folder, blocks), TERMS)
+            rows = rows.unionAll(stored)
         try:
             counted = rows.repartition(parts, "term").mapInArrow(linking(folder), COUNTED).collect()
         except FAILURES as error:
@@ -153,23 +156,18 @@ class Pipeline:
 class _Stages:
     """The stages of a load, timed and told."""
 
-    def __init__(self, progress: Progress | None) -> None:
-        self.progress = progress
+    def __init__(self, session: Any, progress: Progress | None) -> None:
+        self.session, self.progress = session, progress
         self.done: list[Phase] = []
 
-    def __call__(self, name: str) -> _Stages:
-        self._phase = Phase(name)
-        return self
-
-    def __enter__(self) -> Phase:
-        if self.progress is not None:
-            self.progress(self._phase.name, 0.0)
-        self._start = time.perf_counter()
-        return self._phase
-
-    def __exit__(self, *failed: object) -> None:
-        self._phase.seconds = time.perf_counter() - self._start
-        self.done.append(self._phase)
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[Phase]:
+        phase = Phase(name)
+        start = time.perf_counter()
+        with watched(self.session, name, self.progress):
+            yield phase
+        phase.seconds = time.perf_counter() - start
+        self.done.append(phase)
 
 
 def _ids_of_given(dictionary: FileDictionary) -> pa.Array:

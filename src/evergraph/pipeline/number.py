@@ -16,9 +16,12 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from evergraph.pipeline.blocks import KNOWN_BELOW, read_terms
 
+FEW_BLOCKS = 16
 TERMS = "term string, position long"
 COUNTED = "part int, new long"
 Positions = npt.NDArray[np.int64]
@@ -34,6 +37,26 @@ def telling(folder: Path, blocks: Sequence[int]) -> Callable[[Batches], Batches]
                 for block in range(blocks[piece]):
                     terms, start = read_terms(folder / f"{piece}-{block}")
                     yield pa.record_batch([terms, pa.array(start + np.arange(len(terms)))], names=["term", "position"])
+
+    return run
+
+
+def recalling(files: Sequence[Path], folder: Path, blocks: Sequence[int]) -> Callable[[Batches], Batches]:
+    """The function that Spark runs over the numbers of dictionary files: rows (term, id).
+
+    Where few terms were read, only stored terms that are among them go out: the shuffle then follows what was read.
+    """
+
+    def run(batches: Batches) -> Batches:
+        read = [f"{piece}-{block}" for piece, count in enumerate(blocks) for block in range(count)]
+        wanted = pa.concat_arrays([read_terms(folder / name)[0] for name in read]) if len(read) <= FEW_BLOCKS else None
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                with pq.ParquetFile(files[number], page_checksum_verification=True) as file:
+                    for stored in file.iter_batches(columns=["term", "id"]):
+                        if wanted is not None:
+                            stored = stored.filter(pc.is_in(stored.column(0), wanted))
+                        yield stored.rename_columns(["term", "position"])
 
     return run
 

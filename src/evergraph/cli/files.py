@@ -1,0 +1,144 @@
+"""Commands over files: `materialise`, `check`, and `rules`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from evergraph.cli.common import (
+    Data,
+    EngineName,
+    EngineOption,
+    FactsChoice,
+    MasterOption,
+    OnError,
+    OnErrorOption,
+    Output,
+    OutputOption,
+    RulesOption,
+    VersionOption,
+    count_of,
+    many,
+    progress_of,
+    rejected_text,
+    say,
+    session_for,
+)
+from evergraph.errors import UserError
+
+rules_app = typer.Typer(help="Look at rules.", no_args_is_help=True)
+
+
+def materialise(
+    data: Data,
+    to: Annotated[Path, typer.Option("--to", "-o", help="The .nt or .nt.gz file to write")],
+    rules: RulesOption = "rdfs",
+    facts: Annotated[FactsChoice, typer.Option("--facts", help="Which facts to write")] = FactsChoice.ALL,
+    engine: EngineOption = EngineName.MEMORY,
+    master: MasterOption = "local[*]",
+    on_error: OnErrorOption = OnError.FAIL,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Read files, draw every consequence, write N-Triples."""
+    from evergraph.formats import write_ntriples
+
+    if not to.name.endswith((".nt", ".nt.gz")):
+        raise UserError("EG102", f"cannot write {to}", "name a file that ends in .nt or .nt.gz")
+    if not to.parent.is_dir() or to.is_dir():
+        raise UserError("EG101", f"cannot write {to}", "name a file in a folder that exists")
+    kg, report, rejected = _build(data, rules, engine, master, on_error, to.with_name("rejected.txt"))
+    with progress_of("write"):
+        written = write_ntriples(kg.blocks(str(facts)), to)
+    answer = {
+        "written": written.lines,
+        "left_out": written.left_out,
+        "file": str(to),
+        "rejected": rejected,
+        **report.as_dict(),
+    }
+    say(
+        output,
+        answer,
+        f"{many(report.inserted.explicit)} explicit and {many(report.inserted.derived)} derived facts "
+        f"in {report.seconds:.2f} s; wrote {count_of(written.lines, 'triple')} to {to}"
+        + (
+            f"\n{count_of(written.left_out, 'triple')} about literals left out: N-Triples cannot write them"
+            * bool(written.left_out)
+        )
+        + rejected_text(rejected, to.with_name("rejected.txt")),
+    )
+
+
+def check(
+    data: Data,
+    rules: RulesOption = "owl2rl",
+    engine: EngineOption = EngineName.MEMORY,
+    master: MasterOption = "local[*]",
+    on_error: OnErrorOption = OnError.FAIL,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Say whether the data contradicts the rules (relation `inconsistency`). Exit code 1 if it does."""
+    kg, _, rejected = _build(data, rules, engine, master, on_error, Path("rejected.txt"))
+    found = kg.relation("inconsistency") if "inconsistency" in kg.rules.relations else []
+    rows = [[term.n3() for term in row] for row in sorted(found)]
+    lines = [f"{row[0].strip(chr(34))}: {' '.join(dict.fromkeys(row[1:]))}" for row in rows]
+    say(
+        output,
+        {"consistent": not rows, "inconsistencies": rows, "rejected": rejected},
+        "\n".join([*lines, count_of(len(rows), "inconsistency", "inconsistencies") if rows else "consistent"])
+        + rejected_text(rejected, Path("rejected.txt")),
+    )
+    raise typer.Exit(1 if rows else 0)
+
+
+@rules_app.command("check")
+def rules_check(
+    file: Annotated[str, typer.Argument(help="A .dlog file or the name of a rule set")], output: OutputOption = Output.TEXT
+) -> None:
+    """Parse a rule file and report every mistake in it."""
+    from evergraph.rules.model import Program
+    from evergraph.rules.stratify import stratify
+
+    program = Program.load(file)
+    strata = len(stratify(program))
+    answer = {"rules": len(program.rules), "facts": len(program.facts), "strata": strata, "relations": program.relations}
+    say(
+        output,
+        answer,
+        f"{file}: {len(program.rules)} rules, {len(program.facts)} facts, {strata} {'stratum' if strata == 1 else 'strata'}",
+    )
+
+
+@rules_app.command("show")
+def rules_show(
+    file: Annotated[str, typer.Argument(help="A .dlog file, the name of a rule set, or the folder of a store")],
+    version: VersionOption = None,
+) -> None:
+    """Print a program in text syntax, includes resolved."""
+    from evergraph.rules.model import Program
+    from evergraph.store import Store
+    from evergraph.store.read import read_program
+
+    store = Store(file)
+    typer.echo(str(read_program(store.snapshot(version)) if store.exists else Program.load(file)), nl=False)
+
+
+def _build(
+    data: list[str], rules: str, engine: EngineName, master: str, on_error: OnError, rejected: Path
+) -> tuple[Any, Any, int]:
+    """A graph of the data under the rules, with progress on a terminal."""
+    from evergraph.formats import Rejects, expand
+    from evergraph.graph import KnowledgeGraph
+    from evergraph.rules.model import Program
+
+    program = Program.load(rules)
+    files = [str(path) for path in expand(data)]
+    rejects = Rejects() if on_error == OnError.SKIP else None
+    kg = KnowledgeGraph(program, engine=session_for(engine, master))
+    with progress_of("read") as progress:
+        report = kg.update(insert=files, rejects=rejects, progress=progress)
+    if rejects:
+        rejects.write(rejected)
+    return kg, report, len(rejects or ())

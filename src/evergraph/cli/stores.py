@@ -1,0 +1,237 @@
+"""Commands over stores: `load`, `query`, `export`, `stats`, `history`, `changes`, `verify`, `compact`."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from evergraph.cli.common import (
+    Data,
+    EngineName,
+    FactsChoice,
+    FactsOption,
+    MasterOption,
+    OnError,
+    OnErrorOption,
+    Output,
+    OutputOption,
+    StoreArgument,
+    VersionOption,
+    count_of,
+    many,
+    progress_of,
+    rejected_text,
+    say,
+    session_for,
+    table_of,
+)
+from evergraph.errors import UserError
+
+SHOWN = 20
+"""Rows of a table of predicates or classes; all of them in `--output json`."""
+
+
+class AnswerFormat(StrEnum):
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+    NT = "nt"
+
+
+class TripleFormat(StrEnum):
+    NT = "nt"
+    TTL = "ttl"
+
+
+def load(
+    data: Data,
+    store: Annotated[Path, typer.Option("--store", "-s", help="The folder of the store, new or not")],
+    rules: Annotated[
+        str | None, typer.Option("--rules", "-r", help="For a new store: a rule set or a .dlog file; rdfs if not given")
+    ] = None,
+    engine: Annotated[EngineName, typer.Option("--engine", help="Where to compute")] = EngineName.SPARK,
+    master: MasterOption = "local[*]",
+    on_error: OnErrorOption = OnError.FAIL,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Read files into a store, draw every consequence, commit one version. A second load adds to the first."""
+    from evergraph.formats import Rejects, expand
+
+    paths = [str(path) for path in expand(data)]
+    kg = _for_loading(store, rules, engine, master)
+    rejects = Rejects() if on_error == OnError.SKIP else None
+    with progress_of("read") as progress:
+        report = kg.update(insert=paths, rejects=rejects, progress=progress, operation="load")
+    saved = store.with_name(f"{store.name}.rejected.txt")
+    if rejects:
+        rejects.write(saved)
+    rows = [(p.name, p.facts, f"{p.seconds:.2f} s", f"{p.facts / max(p.seconds, 1e-9):,.0f}/s") for p in report.phases]
+    say(
+        output,
+        {"store": str(store), "rejected": len(rejects or ()), **report.as_dict()},
+        f"{table_of(('stage', 'rows', 'time', 'rate'), rows)}\n"
+        f"{many(report.inserted.explicit)} explicit and {many(report.inserted.derived)} derived facts "
+        f"in {report.seconds:.2f} s; {store} is at version {report.version}" + rejected_text(len(rejects or ()), saved),
+    )
+
+
+def _for_loading(store: Path, rules: str | None, engine: EngineName, master: str) -> Any:
+    """The graph of a store that exists, or a new one."""
+    from evergraph.graph import KnowledgeGraph
+    from evergraph.rules.model import Program
+    from evergraph.store import Store
+
+    program = Program.load(rules) if rules is not None else None
+    if not Store(store).exists:
+        return KnowledgeGraph(program or "rdfs", engine=session_for(engine, master), store=store)
+    where = session_for(engine, master)
+    with progress_of("open"):
+        kg = KnowledgeGraph.open(store, engine=where)
+    if program is not None and kg.rules.rules != program.rules:
+        raise UserError("EG408", f"{store} has other rules than {rules}", "leave out --rules, or load into a new store")
+    return kg
+
+
+def query(
+    store: StoreArgument,
+    text: Annotated[str | None, typer.Argument(metavar="[QUERY]", help="SPARQL: SELECT, ASK, CONSTRUCT or DESCRIBE")] = None,
+    file: Annotated[Path | None, typer.Option("--file", "-f", help="A file with the query")] = None,
+    format_: Annotated[AnswerFormat, typer.Option("--format", help="How to print the answers")] = AnswerFormat.TABLE,
+    facts: FactsOption = FactsChoice.ALL,
+    version: VersionOption = None,
+) -> None:
+    """Ask a question in SPARQL."""
+    from evergraph.cli.answers import show
+
+    if (text is None) == (file is None):
+        raise UserError("EG302", "give a query, or a file with one", "evergraph query DIR 'SELECT …', or --file FILE")
+    if file is not None:
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UserError("EG101", f"cannot read {file}: {error}", "check the path") from error
+    assert text is not None
+    show(_open(store, version).query(text, which=str(facts)), str(format_))
+
+
+def export(
+    store: StoreArgument,
+    facts: FactsOption = FactsChoice.ALL,
+    format_: Annotated[TripleFormat, typer.Option("--format", help="N-Triples or Turtle")] = TripleFormat.NT,
+    to: Annotated[Path | None, typer.Option("--to", "-o", help="The file to write; standard output if not given")] = None,
+    version: VersionOption = None,
+) -> None:
+    """Write the triples of a store."""
+    from evergraph.formats.write import write_ntriples, write_stream
+
+    kg = _open(store, version)
+    if to is not None and format_ == TripleFormat.NT and to.name.endswith((".nt", ".nt.gz")):
+        written = write_ntriples(kg.blocks(str(facts)), to)
+    elif to is not None:
+        with to.open("wb") as out:
+            written = write_stream(kg.blocks(str(facts)), out, str(format_))
+    else:
+        written = write_stream(kg.blocks(str(facts)), sys.stdout.buffer, str(format_))
+    note = f"wrote {count_of(written.lines, 'triple')}" + (f" to {to}" if to else "")
+    if written.left_out:
+        note += f"; {written.left_out:,} about literals left out: RDF has no syntax for them"
+    typer.echo(note, err=True)
+
+
+def stats(store: StoreArgument, version: VersionOption = None, output: OutputOption = Output.TEXT) -> None:
+    """Facts by predicate and class, explicit and derived; the dictionary; files and bytes."""
+    kg = _open(store, version)
+    found = kg.stats()
+    lines = [
+        f"version {found['version']}: {found['explicit']:,} explicit and {found['derived']:,} derived facts, "
+        f"{found['terms']:,} terms, {found['rules']:,} rules",
+    ]
+    for what in ("predicates", "classes", "relations"):
+        rows = [(name, n["explicit"], n["derived"]) for name, n in found[what].items()]
+        if rows:
+            lines += ["", table_of((what, "explicit", "derived"), rows[:SHOWN])]
+        if len(rows) > SHOWN:
+            lines.append(f"… and {len(rows) - SHOWN:,} more")
+    sizes = [(name, t["files"], t["rows"], t["bytes"]) for name, t in found["tables"].items()]
+    lines += ["", table_of(("table", "files", "rows", "bytes"), sizes)]
+    say(output, found, "\n".join(lines))
+
+
+def history(store: StoreArgument, output: OutputOption = Output.TEXT) -> None:
+    """The versions of a store, the last one first."""
+    from evergraph.store import Store
+
+    versions = Store(store).history()
+    answer: list[dict[str, Any]] = [
+        {
+            "version": v.version,
+            "timestamp": v.when.isoformat(),
+            "operation": v.info.operation,
+            "explicit": sum(v.info.explicit.values()),
+            "derived": sum(v.info.derived.values()),
+            "terms": v.info.terms,
+            "report": dict(v.info.report),
+        }
+        for v in versions
+    ]
+    rows = [(a["version"], f"{a['timestamp'][:19]}Z", a["operation"], a["explicit"], a["derived"], a["terms"]) for a in answer]
+    say(output, {"versions": answer}, table_of(("version", "time", "operation", "explicit", "derived", "terms"), rows))
+
+
+def changes(
+    store: StoreArgument,
+    starting_version: Annotated[int, typer.Option("--starting-version", help="The first version to tell of")] = 0,
+    ending_version: Annotated[int | None, typer.Option("--ending-version", help="The last; if not given, the newest")] = None,
+    format_: Annotated[AnswerFormat, typer.Option("--format", help="How to print them")] = AnswerFormat.TABLE,
+) -> None:
+    """The change feed: facts, explicit and derived, that versions inserted, deleted or changed."""
+    from evergraph.cli.answers import show_table
+    from evergraph.store import Store
+
+    show_table(Store(store).change_feed(starting_version, ending_version), str(format_))
+
+
+def verify(
+    store: StoreArgument,
+    engine: Annotated[EngineName, typer.Option("--engine", help="Where to recompute")] = EngineName.MEMORY,
+    master: MasterOption = "local[*]",
+    version: VersionOption = None,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Recompute everything from the explicit facts and compare. Exit code 1, with both differences, if they differ."""
+    from evergraph.maintain.verify import Differs
+
+    kg = _open(store, version)
+    where = session_for(engine, master)
+    try:
+        with progress_of("recompute"):
+            facts = kg.verify(where)
+    except Differs as found:
+        answer = {"verified": False, "missing": found.missing, "extra": found.extra}
+        say(output, answer, "\n".join([*found.lines(), found.message]))
+        raise typer.Exit(1) from None
+    say(output, {"verified": True, "facts": facts}, f"verified: {facts:,} facts are what recomputation gives")
+
+
+def compact(store: StoreArgument, output: OutputOption = Output.TEXT) -> None:
+    """Merge small files, and delete those that crashed writers left behind."""
+    from evergraph.store import Store
+
+    before = Store(store).snapshot()
+    after = Store(store).compact()
+    had, have = (sum(len(s.files(name)) for name in ("dictionary", "relations", "facts")) for s in (before, after))
+    say(
+        output,
+        {"version": after.version, "files_before": had, "files": have},
+        f"{had:,} files are now {have:,}; {store} is at version {after.version}",
+    )
+
+
+def _open(store: Path, version: int | None) -> Any:
+    from evergraph.graph import KnowledgeGraph
+
+    return KnowledgeGraph.open(store, version=version)
