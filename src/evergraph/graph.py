@@ -94,6 +94,8 @@ class KnowledgeGraph(Reading):
         self._builtins = self._mentioned_builtins()
         self._literals_seen = 0
         self._prepared = True
+        self._stale = False
+        """Whether a failed update has left terms with ids that no version knows."""
         if self._builtins:
             self._values.name_datatypes()
 
@@ -164,6 +166,8 @@ class KnowledgeGraph(Reading):
 
     def _catch_up(self, store: Store) -> None:
         """Take over what other writers have committed since this graph was read."""
+        if self._stale:
+            self._start_again()
         if store.exists:
             last = store.snapshot()
             if self._snapshot is None:
@@ -176,8 +180,7 @@ class KnowledgeGraph(Reading):
             return self._insert(insert, rejects, progress, operation)
         except BaseException:
             self._engine.rollback()
-            if self._pipeline is not None:
-                self._start_again()
+            self._stale = self._pipeline is not None
             raise
 
     def _insert(self, insert: Any, rejects: Rejects | None, progress: Progress | None, operation: str) -> Report:
@@ -224,7 +227,7 @@ class KnowledgeGraph(Reading):
         return facts, *self._pipeline.read(paths, self._dictionary, rejects, progress)
 
     def _start_again(self) -> None:
-        """After a failed update on Spark: terms that came with it have ids that no version knows."""
+        """Become what the last version holds, or nothing."""
         assert self._pipeline is not None
         if self._snapshot is not None:
             self._take(self._snapshot, self._pipeline.session)

@@ -67,6 +67,22 @@ def insert(
 
 
 @app.command()
+def pipeline(
+    size: Sizes = [10, 50, 100],  # noqa: B006
+    rules: Annotated[str, typer.Option("--rules", help="A rule set")] = "rhodf",
+    engine: Annotated[list[str], typer.Option("--engine", help="spark or memory")] = ["spark", "memory"],  # noqa: B006
+    cores: Annotated[int, typer.Option("--cores", min=1, help="Spark's cores")] = 2,
+    out: Out = Path("bench-results"),
+    data: DataFolder = Path("bench-data"),
+) -> None:
+    """From text to a committed store, stage by stage."""
+    _needs("psutil")
+    from evergraph.bench.pipeline import main
+
+    raise typer.Exit(main(size, rules, engine, cores, out, data))
+
+
+@app.command()
 def taxonomy(
     classes: Annotated[int, typer.Option("--classes", min=10)] = 100_000,
     instances: Annotated[int, typer.Option("--instances", min=10)] = 1_000_000,

@@ -55,7 +55,17 @@ class Scratch:
         self.path.mkdir(parents=True)
         self._owner = (self.path / NAME).open("w")
         fcntl.flock(self._owner.fileno(), fcntl.LOCK_EX)
-        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+        weakref.finalize(self, _remove, self.path)
+
+
+def _remove(folder: Path) -> None:
+    """A scratch folder, and what was made for it and is empty without it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    for empty in (folder.parent, folder.parent.parent):
+        try:
+            empty.rmdir()
+        except OSError:
+            return
 
 
 def sweep_scratch(store: Path) -> None:

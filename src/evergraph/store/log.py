@@ -21,7 +21,7 @@ from typing import Any
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema
-from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
 from evergraph.errors import UserError
@@ -29,6 +29,8 @@ from evergraph.store.layout import BY_SHARD, DICTIONARY, FACTS, FORMAT, RELATION
 
 TABLES = (DICTIONARY, RELATIONS, RULES, FACTS)
 """In the order in which they are committed."""
+SKIP_BY = {FACTS: "predicate", DICTIONARY: "id"}
+"""The column whose lowest and highest value in a file we look at."""
 KEEP_LOG = {"delta.enableExpiredLogCleanup": "false", "delta.logRetentionDuration": "interval 36500 days"}
 Counts = dict[str, int]
 
@@ -91,8 +93,8 @@ class Snapshot:
         """The data files, dictionary files in the order of their ids, others by shard and name."""
         if name not in self._files:
             rows = pa.table(self.table(name).get_add_actions(flatten=True)).to_pylist()
-            column = {FACTS: "predicate", DICTIONARY: "id"}.get(name, "")
-            found = [
+            column = SKIP_BY.get(name, "")
+            self._files[name] = _ordered(
                 StoredFile(
                     self.store / name / row["path"],
                     row["num_records"],
@@ -102,9 +104,26 @@ class Snapshot:
                     row.get(f"max.{column}") or 0,
                 )
                 for row in rows
-            ]
-            self._files[name] = sorted(found, key=lambda f: (f.low if name == DICTIONARY else f.shard or 0, f.path.name))
+            )
         return self._files[name]
+
+    def follow(self, base: Snapshot | None, added: Sequence[NewFile], removed: Sequence[StoredFile]) -> None:
+        """Know the files of this version from those of the one before."""
+        gone = {file.path for file in removed}
+        for name in TABLES:
+            kept = [file for file in base.files(name) if file.path not in gone] if base is not None else []
+            self._files[name] = _ordered([*kept, *(_stored(self.store, file) for file in added if file.table == name)])
+
+
+def _stored(store: Path, file: NewFile) -> StoredFile:
+    stats, column = json.loads(file.stats), SKIP_BY.get(file.table, "")
+    low, high = stats["minValues"].get(column, 0), stats["maxValues"].get(column, 0)
+    return StoredFile(store / file.table / file.path, file.rows, file.size, file.shard, low, high)
+
+
+def _ordered(files: Iterable[StoredFile]) -> list[StoredFile]:
+    """By shard and name; dictionary files, which have no shard, by their ids."""
+    return sorted(files, key=lambda f: (f.low if f.shard is None else f.shard, f.path.name))
 
 
 def exists(store: Path) -> bool:
@@ -152,7 +171,12 @@ def recover(store: Path) -> None:
 
 
 def commit(
-    store: Path, info: Info, added: Sequence[NewFile], removed: Sequence[StoredFile], data_change: bool = True
+    store: Path,
+    base: Snapshot | None,
+    info: Info,
+    added: Sequence[NewFile],
+    removed: Sequence[StoredFile],
+    data_change: bool = True,
 ) -> Snapshot:
     """Make the next version of added and removed files. The caller has the lock and has recovered the store."""
     versions: dict[str, int] = {}
@@ -168,7 +192,9 @@ def commit(
         else:
             document = {"evergraph": asdict(replace(info, tables=versions))}
             _commit_table(store, name, there, new, old, data_change, document)
-    return snapshot(store)
+    made = snapshot(store)
+    made.follow(base, added, removed)
+    return made
 
 
 def _commit_table(
@@ -212,15 +238,20 @@ def _writes(store: Path) -> Iterator[None]:
 
 
 def _latest(store: Path, table: str) -> int | None:
-    """The last version of a table."""
-    if not _log_file(store, table, 0).exists():
+    """The last version of a table. Cost: a look at twice as many files as its number has bits: versions have no gaps."""
+
+    def exists(version: int) -> bool:
+        return _log_file(store, table, version).exists()
+
+    if not exists(0):
         return None
-    try:
-        return int(DeltaTable(str(store / table)).version())
-    except TableNotFoundError:
-        return None
-    except (DeltaError, OSError) as error:
-        raise damaged(store / table, error) from error
+    low, high = 0, 1
+    while exists(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if exists(middle) else (low, middle)
+    return low
 
 
 def _log_file(store: Path, table: str, version: int) -> Path:

@@ -117,8 +117,13 @@ class Store:
         if rules is not None:
             added = [*added, write_rules(self.path, [(rule.name, print_rule(rule)) for rule in rules.rules])]
             removed = [*removed, *(base.files(RULES) if base is not None else ())]
-        made = log.commit(self.path, info, added, removed)
-        return self._compact(made) if _piled_up(made) else made
+        made = log.commit(self.path, base, info, added, removed)
+        if not _piled_up(made):
+            return made
+        try:
+            return self._compact(made)
+        except UserError:
+            return made  # the version is committed; that it is in many files is no reason to say otherwise
 
     def _of_shard(self, base: Snapshot | None, shard: int) -> list[StoredFile]:
         if base is None:
@@ -146,7 +151,8 @@ class Store:
             added, removed = added + write_terms(self.path, terms, run[0].low), removed + run
         if not removed:
             return base
-        return log.commit(self.path, replace(base.info, operation="compact", report={}), added, removed, data_change=False)
+        info = replace(base.info, operation="compact", report={})
+        return log.commit(self.path, base, info, added, removed, data_change=False)
 
     def _sweep(self, table: str) -> None:
         """Delete data files that no commit ever added: those of writers that crashed."""
