@@ -43,13 +43,20 @@ def commands() -> list[tuple[str, str]]:
     return found
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One folder for the whole session: later commands use what earlier ones made."""
+    made = tmp_path_factory.mktemp("readme")
+    shutil.copytree(ROOT / "examples", made / "examples")
+    return made
+
+
 @pytest.mark.parametrize(("command", "expected"), commands(), ids=[c for c, _ in commands()])
-def test_console_blocks_print_what_the_readme_says(command: str, expected: str, tmp_path: Path) -> None:
-    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+def test_console_blocks_print_what_the_readme_says(command: str, expected: str, folder: Path) -> None:
     words = shlex.split(command)
     assert words[0] == "evergraph"
     run = [sys.executable, "-c", "from evergraph.cli import main; main()", *words[1:]]
-    done = subprocess.run(run, capture_output=True, text=True, cwd=tmp_path, check=False)
+    done = subprocess.run(run, capture_output=True, text=True, cwd=folder, check=False)
     mistakes = "" if done.returncode != 2 else done.stderr
     assert timeless(done.stdout + mistakes) == timeless(expected)
 

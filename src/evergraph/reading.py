@@ -15,11 +15,13 @@ from evergraph.plan.model import Key
 from evergraph.rules.model import TRIPLE, Atom, Program
 from evergraph.rules.printer import print_atom
 from evergraph.store import Snapshot, Store
-from evergraph.store.view import decoded
+from evergraph.store.layout import DICTIONARY, FACTS
+from evergraph.store.view import decoded, frame
 from evergraph.terms import Dictionary, Ids, from_object, rdflib_rows
 from evergraph.values import Values
 
 BLOCK_ROWS = 1 << 17
+RESULTS = ("rdflib", "arrow", "pandas", "spark")
 
 
 class Reading:
@@ -103,6 +105,50 @@ class Reading:
             out += [print_atom(Atom(name, row)) for row in (zip(*terms, strict=True) if terms else [()])]
         return sorted(out)
 
+    def query(
+        self,
+        text: str,
+        *,
+        which: Which | str = Which.ALL,
+        result: str = "rdflib",
+        bindings: Mapping[str, Any] | None = None,
+        namespaces: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """The answers of a SPARQL 1.1 query over all triples or, `which`, the explicit ones.
+
+        `result` says as what: an rdflib `Result` that also has `to_arrow` and `to_pandas`, or a frame: `arrow`, `pandas`,
+        `spark`. A Spark frame is made when Spark asks for it, of a basic graph pattern with its projection.
+        `bindings` gives variables their values beforehand, `namespaces` are prefixes, as rdflib has them.
+        """
+        from evergraph.sparql import View, query
+
+        if result not in RESULTS:
+            raise UserError("EG302", f"no result is called {result!r}", f"use one of {', '.join(RESULTS)}")
+        if result == "spark":
+            return self._spark_answers(text, Which(which))
+        answers = query(View.of(self, which), text, bindings, namespaces)
+        return answers if result == "rdflib" else answers.to_arrow() if result == "arrow" else answers.to_pandas()
+
+    def _spark_answers(self, text: str, which: Which) -> Any:
+        from evergraph.sparql.spark import to_frame
+
+        session = self._session()
+        if self._snapshot is not None:
+            triples = frame(self._snapshot, session, FACTS)
+            if which != Which.ALL:
+                triples = triples.where("explicit" if which == Which.EXPLICIT else "NOT explicit")
+            return to_frame(text, triples, frame(self._snapshot, session, DICTIONARY), self._dictionary.find)
+        ids = [c.astype(np.int64) for c in self._engine.rows(TRIPLE, which) or [np.zeros(0, np.uint64)] * 3]
+        terms = self._dictionary.since(0).cast(pa.string())
+        triples = session.createDataFrame(pa.table(ids, names=list(COLUMNS)))
+        dictionary = session.createDataFrame(pa.table([np.arange(len(terms)), terms], names=["id", "term"]))
+        return to_frame(text, triples, dictionary, self._dictionary.find)
+
+    def _session(self) -> Any:
+        from evergraph.engines.spark import make_session
+
+        return getattr(self._engine, "spark", None) or make_session()
+
     # -- as something else -------------------------------------------------------------------------------------------
 
     def to_arrow(self, which: Which | str = Which.ALL) -> pa.Table:
@@ -116,12 +162,18 @@ class Reading:
 
     def to_spark(self, session: Any = None, which: Which | str = Which.ALL) -> Any:
         """The same as a Spark frame; that of a store reads the store's files and is made when Spark asks for it."""
-        from evergraph.engines.spark import make_session
-
-        session = session or getattr(self._engine, "spark", None) or make_session()
+        session = session or self._session()
         if self._snapshot is not None:
             return decoded(self._snapshot, session, Which(which))
         return session.createDataFrame(self.to_arrow(which).cast(pa.schema([(name, pa.string()) for name in COLUMNS])))
+
+    def to_rdflib(self, which: Which | str = Which.ALL) -> Any:
+        """An rdflib `Graph` that reads this graph, as it is whenever it is asked, and inserts into it."""
+        from rdflib import Graph
+
+        from evergraph.sparql.store import EvergraphStore
+
+        return Graph(store=EvergraphStore(self, which=which))
 
     def change_feed(self, starting_version: int = 0, ending_version: int | None = None, relation: str = TRIPLE) -> pa.Table:
         """What versions of the graph's store inserted, deleted and changed, with the columns of Delta's change feed."""

@@ -70,10 +70,10 @@ def load(
     if rejects:
         rejects.write(saved)
     rows = [(p.name, p.facts, f"{p.seconds:.2f} s", f"{p.facts / max(p.seconds, 1e-9):,.0f}/s") for p in report.phases]
+    typer.echo(table_of(("stage", "rows", "time", "rate"), rows), err=True)
     say(
         output,
         {"store": str(store), "rejected": len(rejects or ()), **report.as_dict()},
-        f"{table_of(('stage', 'rows', 'time', 'rate'), rows)}\n"
         f"{many(report.inserted.explicit)} explicit and {many(report.inserted.derived)} derived facts "
         f"in {report.seconds:.2f} s; {store} is at version {report.version}" + rejected_text(len(rejects or ()), saved),
     )

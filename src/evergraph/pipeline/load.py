@@ -2,10 +2,10 @@
 
 Paper: Urbani, Margara, Jacobs, van Harmelen, Bal: DynamiTE: Parallel Materialization of Dynamic RDF Data. ISWC 2013, §3,
     https://doi.org/10.1007/978-3-642-41335-3_41
-Symbols: "dictionary encoding" → `number`, `encode`; "index" → the arrangement of `store.layout`; the paper's B-trees →
-    sorted files.
-Departures: six indices become one arrangement that serves look-ups by subject and by object; what the paper copies into
-    place is written once, by the shard that owns it.
+Symbols: Compress Input → `parse`, `dictionary`, `encode`; Create Indices, Full Materialization → the Spark engine's closing;
+    Copy into Indices → `write`.
+Departures: six B-trees become one arrangement of files that serves look-ups by subject and by object (`store.layout`); what
+    the paper copies into place is written once, by the shard that owns it. The update δ need not fit in memory.
 Cost: linear. Strings cross the network once, as the distinct terms of each block; the rest is ids. Terms stay in files: the
     driver sees those of the rules, and all of them only if a rule compares or asks for datatypes.
 """
