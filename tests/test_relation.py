@@ -122,6 +122,8 @@ def test_a_relation_is_a_set_after_every_change(fraction: int, bitmap: bool) -> 
             assert_holds(relation, rows, chosen)
         for snapshot, then in snapshots:
             assert_holds(snapshot, then, rows)
+            assert unpack(relation.less(snapshot), arity) == sorted(rows - then)
+            assert unpack(snapshot.less(relation), arity) == sorted(then - rows)
 
     with patched(MERGE_FRACTION=fraction, BITMAP_FROM=1 if bitmap else 1 << 16):
         law()

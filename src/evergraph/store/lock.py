@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TextIO
 
 from evergraph.errors import UserError
 
@@ -55,12 +56,13 @@ class Scratch:
         self.path.mkdir(parents=True)
         self._owner = (self.path / NAME).open("w")
         fcntl.flock(self._owner.fileno(), fcntl.LOCK_EX)
-        weakref.finalize(self, _remove, self.path)
+        weakref.finalize(self, _remove, self.path, self._owner)
 
 
-def _remove(folder: Path) -> None:
+def _remove(folder: Path, owner: TextIO) -> None:
     """A scratch folder, and what was made for it and is empty without it."""
     shutil.rmtree(folder, ignore_errors=True)
+    owner.close()
     for empty in (folder.parent, folder.parent.parent):
         try:
             empty.rmdir()
