@@ -337,7 +337,8 @@ def test_the_demonstration_shows_what_one_fact_changes(run: Run) -> None:
     assert "+ :grace :headOf :databases\n" in ended.out
     for follows in (":grace :worksFor :databases", ":grace :memberOf :databases", ":grace rdf:type :Employee"):
         assert f"+ {follows}   follows\n" in ended.out
-    assert "53 triples hold: 21 explicit, the rest follow." in ended.out
+    assert "version 1: update, 21 explicit, 32 derived facts" in ended.out
+    assert "all 53 facts are the same" in ended.out
     assert in_folder() == []
 
 
