@@ -83,6 +83,20 @@ def pipeline(
 
 
 @app.command()
+def queries(
+    universities: Annotated[int, typer.Option("--universities", min=1)] = 10,
+    rules: Annotated[str, typer.Option("--rules", help="A rule set")] = "owl2rl",
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Seconds after which a query is stopped")] = 60,
+    out: Out = Path("bench-results"),
+    data: DataFolder = Path("bench-data"),
+) -> None:
+    """The queries of LUBM, beside rdflib and pyoxigraph."""
+    from evergraph.bench.queries import main
+
+    raise typer.Exit(main(universities, rules, limit, out, data))
+
+
+@app.command()
 def taxonomy(
     classes: Annotated[int, typer.Option("--classes", min=10)] = 100_000,
     instances: Annotated[int, typer.Option("--instances", min=10)] = 1_000_000,

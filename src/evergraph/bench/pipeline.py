@@ -1,7 +1,8 @@
 """From text to a committed store, stage by stage: `evergraph bench pipeline`.
 
 Each load runs in a process of its own, with a Spark session that has done nothing before; starting the session is not
-counted. Beside it: Urbani et al. 2013, Fig. 5 (left), LUBM(1000) on eight cores, all of their stages together. Trap: peaks of memory are the sum of each process's own, which need not have come at one time.
+counted. Beside it: Urbani et al. 2013, Fig. 5 (left), LUBM(1000) on eight cores, all of their stages together. Trap: peaks of
+memory are the sum of each process's own, which need not have come at one time.
 """
 
 from __future__ import annotations
