@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -73,3 +74,13 @@ def test_shards_equal_memory_when_data_changes_the_schema(rules: str) -> None:
             assert_same(everything(many), everything(one), str(steps))
 
     law()
+
+
+@pytest.mark.parametrize("shards", [1, 2, 3, 5, 7, 11])
+def test_copies_are_there_before_a_negation_is_evaluated(shards: int) -> None:
+    folder = Path(__file__).parent / "cases/negation/placed-by-a-later-stratum"
+    program = Program.load(folder / "rules.dlog")
+    many, slow = sharded(program, shards), KnowledgeGraph(program, engine="reference")
+    for kg in (many, slow):
+        kg.update(insert=folder / "base.dlog")
+    assert_same(everything(many), everything(slow))

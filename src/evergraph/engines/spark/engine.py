@@ -166,7 +166,11 @@ class SparkEngine:
         return self._close(stratum, full, tuple)
 
     def _close(self, stratum: int, full: bool, part: Callable[[Iterable[Component]], tuple[Component, ...]]) -> Closed:
-        """Close one stratum, or a part of its components."""
+        """Close one stratum, or a part of its components.
+
+        A negation must not be evaluated before every copy of what it negates is in place: where facts are on their way to
+        further homes, they are delivered first, and the rules run in the next superstep.
+        """
         local, scheduler = self.local[stratum], self.schema.schedulers[stratum]
         self._learn_schema()
         self.schema.fixpoint.close(scheduler.schema, True)
@@ -193,6 +197,10 @@ class SparkEngine:
             letters += self._parcels(self._staged, Kind.EXPLICIT)
             more = self._files
         self._delivered, self._restart, self._scattered = True, False, False
+        if (job.resend or job.forget) and any(task.rule.negated for c in components for task in c.tasks):
+            self._run(replace(job, components=(), full=False, reopen=False), letters, more)
+            job = replace(job, answers=dict(self.state.answers), resend=(), forget=False, reopen=not full)
+            letters, more = [], None
         return self._run(job, letters, more)
 
     def arrived(self) -> frozenset[Key]:
