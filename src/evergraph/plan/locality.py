@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from evergraph.plan.model import Key, PlanAtom, PlanFilter, PlanRule, is_variable
+from evergraph.plan.model import PlanAtom, PlanFilter, PlanRule, is_variable
 from evergraph.plan.schema import Node, Rules
 from evergraph.plan.shapes import PARAMETER
 
@@ -64,7 +64,10 @@ class _Cutter:
         self._keep(rule, guard, point if negated or len(placed) > 1 else None)
 
     def _everywhere(self, atom: PlanAtom) -> bool:
-        return not atom.open and self.source.node(atom.relation, atom.args) in self.replicated
+        if atom.open:
+            return False
+        nodes = {self.source.node(atom.relation, atom.args), (atom.relation, None)}
+        return bool(nodes & self.replicated) or (isinstance(atom.relation, int) and ("?", None) in self.replicated)
 
     def _keep(self, rule: PlanRule, guard: tuple[PlanAtom, ...], point: str | None) -> None:
         self.rules.append(rule)
@@ -103,8 +106,7 @@ class _Cutter:
         return cut, [helper, *others], [a for a in negated if a not in away]
 
     def _replicate(self, atom: PlanAtom) -> None:
-        relation: Key = atom.relation
-        self.replicated.add(("?" if atom.open else relation, None))
+        self.replicated.add(("?", None) if atom.open else self.source.node(atom.relation, atom.args))
 
 
 def _arguments(atom: PlanAtom) -> set[str]:
