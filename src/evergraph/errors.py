@@ -29,8 +29,10 @@ MISTAKES = {
     "EG202": "no Java",
     "EG203": "a package that is not installed",
     "EG204": "a Spark job failed",
+    "EG205": "an algorithm that the engine does not have",
     "EG301": "unknown relation",
     "EG302": "unknown name of a benchmark, a peer or an option",
+    "EG303": "a fact that does not hold",
     "EG401": "no store, or a folder that is something else",
     "EG402": "a store that another process is writing",
     "EG403": "a store that cannot be written",
@@ -43,8 +45,7 @@ MISTAKES = {
     "EG501": "malformed SPARQL",
     "EG502": "a query that Spark cannot compile",
     "EG503": "a part of SPARQL that is not supported",
-    "EG504": "deleting through rdflib where that is not possible",
-    "EG505": "a query with too many intermediate solutions",
+    "EG504": "a query with too many intermediate solutions",
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,8 @@ from evergraph.engines.memory import MemoryEngine
 from evergraph.engines.reference import ReferenceEngine
 from evergraph.errors import UserError
 from evergraph.formats import Progress, Rejects
+from evergraph.maintain.choose import ALGORITHMS, maintain
+from evergraph.maintain.declarative import Maintenance
 from evergraph.maintain.outcome import Outcome, Phase
 from evergraph.maintain.seminaive import insert as insert_seminaive
 from evergraph.maintain.verify import Differs, differences
@@ -34,6 +37,19 @@ if TYPE_CHECKING:
     from evergraph.pipeline.load import Pipeline
 
 ENGINES = ("memory", "spark", "reference")
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a caller of `update` wants."""
+
+    insert: Any
+    delete: Any
+    algorithm: str
+    dry_run: bool
+    rejects: Rejects | None
+    progress: Progress | None
+    operation: str
 
 
 class KnowledgeGraph(Reading):
@@ -58,7 +74,7 @@ class KnowledgeGraph(Reading):
         if self._store is not None and self._store.exists:
             raise UserError("EG401", f"{store} is a store already", f"open it: KnowledgeGraph.open({str(store)!r})")
         self._snapshot: Snapshot | None = None
-        self._old = False
+        self._old = self._stale = False
         program = rules if isinstance(rules, Program) else Program.load(rules)
         self._setup(program, FileDictionary() if store is not None and _is_spark(engine) else Dictionary(), engine)
         self._first = Program(facts=program.facts)
@@ -94,14 +110,13 @@ class KnowledgeGraph(Reading):
         self._builtins = self._mentioned_builtins()
         self._literals_seen = 0
         self._prepared = True
-        self._stale = False
-        """Whether a failed update has left terms with ids that no version knows."""
+        self._maintenance: Maintenance | None = None
         if self._builtins:
             self._values.name_datatypes()
 
     def _take(self, snapshot: Snapshot, engine: Any) -> None:
-        """Become what a snapshot holds."""
-        self._snapshot = snapshot
+        """Become what a snapshot holds. Until all of it is read nothing of this graph counts: `_stale` says so."""
+        self._stale, self._snapshot = True, snapshot
         program, info = read_program(snapshot), snapshot.info
         if _is_spark(engine):
             self._setup(program, FileDictionary.of(snapshot), engine, info.shards)
@@ -113,7 +128,7 @@ class KnowledgeGraph(Reading):
             facts = read_facts(snapshot)
             self._arities |= {key: relation.arity for key, relation in facts.all.items() if isinstance(key, str)}
             self._local.load(facts)
-        self._prepared = False
+        self._prepared = self._stale = False
 
     @property
     def _local(self) -> LocalEngine:
@@ -128,9 +143,9 @@ class KnowledgeGraph(Reading):
     def save(self, path: str | Path) -> None:
         """Write the graph to a new store. The graph itself is not tied to it: `open` gives one that is."""
         store = Store(path)
-        if store.exists:
-            raise UserError("EG401", f"{path} is a store already", "name a new folder")
         with store.writing():
+            if store.exists:
+                raise UserError("EG401", f"{path} is a store already", "name a new folder")
             facts = Held(self._engine.relations(Which.ALL), self._engine.relations(Which.EXPLICIT))
             info = self._info("save", {})
             store.commit(None, info, changes(Held(), facts), self._dictionary.since(0), Program(self._rules.rules))
@@ -141,20 +156,28 @@ class KnowledgeGraph(Reading):
         self,
         *,
         insert: Any = (),
+        delete: Any = (),
+        algorithm: str = "auto",
+        dry_run: bool = False,
         rejects: Rejects | None = None,
         progress: Progress | None = None,
         operation: str = "update",
     ) -> Report:
-        """Insert facts and keep the materialisation true: one atomic change, and one version of the store if there is one.
+        """Delete and insert facts and keep the materialisation true: one atomic change, one version of the store if any.
 
-        `insert` takes a path or list of paths, N-Triples or Datalog text, an iterable of triples (rdflib or pyoxigraph
-        terms, or N-Triples strings), an rdflib Graph, or a pandas, Arrow or Spark frame with columns `subject, predicate,
-        object`. An exception leaves the graph as it was. With `rejects`, bad lines of files are kept there and skipped;
-        `progress` is told how far the work is; `operation` is what the store's history calls the change.
-        Cost: the rule instances that use a new fact.
+        Deletions come first: a fact that is deleted and inserted stays. Both take a path or list of paths, N-Triples or
+        Datalog text, an iterable of triples (rdflib or pyoxigraph terms, or N-Triples strings), an rdflib Graph, or a pandas,
+        Arrow or Spark frame with columns `subject, predicate, object`. An exception leaves the graph as it was. `algorithm`
+        is one of `ALGORITHMS`; `auto` picks. Blank nodes of facts to delete are those of the graph. With `dry_run` the report
+        is all there is of it. With `rejects`, bad lines of files are kept there and skipped; `progress` is told how far the
+        work is; `operation` is what the store's history calls the change.
+        Cost: the rule instances that use a fact that comes or goes.
         """
+        if algorithm not in ALGORITHMS:
+            raise UserError("EG302", f"no algorithm is called {algorithm!r}", f"use one of {', '.join(ALGORITHMS)}")
+        asked = _Asked(insert, delete, algorithm, dry_run, rejects, progress, operation)
         if self._store is None:
-            return self._update(insert, rejects, progress, operation)
+            return self._update(asked)
         if self._old:
             assert self._snapshot is not None
             raise UserError(
@@ -162,7 +185,7 @@ class KnowledgeGraph(Reading):
             )
         with self._store.writing():
             self._catch_up(self._store)
-            return self._update(insert, rejects, progress, operation)
+            return self._update(asked)
 
     def _catch_up(self, store: Store) -> None:
         """Take over what other writers have committed since this graph was read."""
@@ -175,41 +198,53 @@ class KnowledgeGraph(Reading):
             if last.version != self._snapshot.version:
                 self._take(last, self._engine_choice)
 
-    def _update(self, insert: Any, rejects: Rejects | None, progress: Progress | None, operation: str) -> Report:
+    def _update(self, asked: _Asked) -> Report:
+        self._prepare()
+        self._engine.begin()
         try:
-            return self._insert(insert, rejects, progress, operation)
+            return self._change(asked)
         except BaseException:
             self._engine.rollback()
             self._stale = self._pipeline is not None
             raise
 
-    def _insert(self, insert: Any, rejects: Rejects | None, progress: Progress | None, operation: str) -> Report:
+    def _change(self, asked: _Asked) -> Report:
         start = time.perf_counter()
-        self._prepare()
-        self._engine.begin()
-        facts, staged, stages = self._read(insert, rejects, progress)
-        arities = {name: len(columns) for name, columns in facts.items()}
+        delete = inputs.read(asked.delete, self._dictionary, asked.rejects, asked.progress, own=True)
+        facts, staged, stages = self._read(asked.insert, asked.rejects, asked.progress)
+        arities = {name: len(columns) for both in (delete, facts) for name, columns in both.items()}
         self._check_arities(arities)
+        delete = inputs.less(delete, facts)
         seen = len(self._dictionary)
         for name, rows in self._builtins.items():
             columns = rows(self._literals_seen)
             if len(columns[0]):
                 facts[name] = list(columns)
         spent = time.perf_counter() - start - sum(stage.seconds for stage in stages)
-        read = Phase("read", spent, sum(len(c[0]) for c in facts.values() if c))
+        read = Phase("read", spent, sum(len(c[0]) for both in (delete, facts) for c in both.values() if c))
         if staged is not None and self._pipeline is not None:
             self._pipeline.engine.stage(staged)
-        outcome = insert_seminaive(self._engine, self._plan, facts, progress)
+        outcome = maintain(self._engine, self._plan, facts, delete, asked.algorithm, self._maintenance_program, asked.progress)
         outcome.phases[:0] = [*stages, read]
         with outcome.phase("commit"):
-            if progress is not None:
-                progress("commit", 0.0)
-            version = self._write(operation, outcome) if self._store is not None else None
+            if asked.progress is not None:
+                asked.progress("commit", 0.0)
+            version = self._write(asked.operation, outcome) if self._store is not None and not asked.dry_run else None
             change = self._engine.commit()
-        self._literals_seen = seen
-        self._arities = arities | self._arities
-        self._first = Program()
+        if asked.dry_run:
+            self._engine.rollback()
+            self._stale = self._pipeline is not None
+        else:
+            self._literals_seen = seen
+            self._arities = arities | self._arities
+            self._first = Program()
         return make_report(outcome, self._engine.name, change.inserted, change.deleted, self._difference, version)
+
+    def _maintenance_program(self) -> Maintenance:
+        """The rules of the `declarative` algorithm, made when it is first asked for."""
+        if self._maintenance is None:
+            self._maintenance = Maintenance.of(Program(self._rules.rules), self._dictionary, self._values)
+        return self._maintenance
 
     def _read(
         self, insert: Any, rejects: Rejects | None, progress: Progress | None
@@ -228,11 +263,11 @@ class KnowledgeGraph(Reading):
 
     def _start_again(self) -> None:
         """Become what the last version holds, or nothing."""
-        assert self._pipeline is not None
         if self._snapshot is not None:
-            self._take(self._snapshot, self._pipeline.session)
+            self._take(self._snapshot, self._engine_choice)
         else:
-            self._setup(self._rules, FileDictionary(), self._pipeline.session)
+            self._setup(self._rules, FileDictionary(), self._engine_choice)
+            self._stale = False
 
     def _prepare(self) -> None:
         """After a store was opened, what is not stored. Cost: linear in the terms if rules have built-ins, once."""

@@ -17,7 +17,7 @@ import pyoxigraph as ox
 
 from evergraph.errors import Position, UserError
 from evergraph.formats import Progress, Rejects, expand, read_files, read_text
-from evergraph.formats.files import is_data_file
+from evergraph.formats.files import OWN, is_data_file
 from evergraph.rules.model import TRIPLE, Atom, Program
 from evergraph.terms import Dictionary, Ids, from_object
 
@@ -28,10 +28,14 @@ MOST_PATH = 4096
 
 
 def read(
-    source: Any, dictionary: Dictionary, rejects: Rejects | None = None, progress: Progress | None = None
+    source: Any,
+    dictionary: Dictionary,
+    rejects: Rejects | None = None,
+    progress: Progress | None = None,
+    own: bool = False,
 ) -> dict[str, list[Ids]]:
-    """Columns of ids for one input of any accepted type."""
-    collected = _Columns(dictionary, progress)
+    """Columns of ids for one input of any accepted type; with `own`, its blank nodes are those of the graph."""
+    collected = _Columns(dictionary, progress, own)
     try:
         _read(source, collected, rejects)
     except (ValueError, TypeError, pa.ArrowException) as error:
@@ -61,11 +65,26 @@ def add(facts: dict[str, list[Ids]], more: dict[str, list[Ids]]) -> None:
         facts[name] = [np.concatenate(pair) for pair in zip(known, columns, strict=True)] if known else columns
 
 
+def less(facts: dict[str, list[Ids]], others: dict[str, list[Ids]]) -> dict[str, list[Ids]]:
+    """Facts that are not among others. Cost: a sort of those that have a relation in common."""
+    out = {}
+    for name, columns in facts.items():
+        if name not in others:
+            out[name] = columns
+        elif columns:
+            mine, theirs = (np.stack(c, axis=1) for c in (columns, others[name]))
+            _, codes = np.unique(np.concatenate([mine, theirs]), axis=0, return_inverse=True)
+            keep = ~np.isin(codes[: len(mine)], codes[len(mine) :])
+            if keep.any():
+                out[name] = [column[keep] for column in columns]
+    return out
+
+
 class _Columns:
     """Parts of columns by relation, joined at the end."""
 
-    def __init__(self, dictionary: Dictionary, progress: Progress | None) -> None:
-        self.dictionary, self.progress = dictionary, progress
+    def __init__(self, dictionary: Dictionary, progress: Progress | None, own: bool) -> None:
+        self.dictionary, self.progress, self.own = dictionary, progress, own
         self._parts: dict[str, list[list[Ids]]] = {}
         self._arities: dict[str, int] = {}
 
@@ -131,7 +150,8 @@ def _read_paths(paths: list[str | Path], out: _Columns, rejects: Rejects | None)
             _read_program(Program.load(path), out)
         else:
             data.append(path)
-    for block in read_files(expand(data), out.dictionary.next_scope, rejects, out.progress):
+    scopes = (lambda: OWN) if out.own else out.dictionary.next_scope
+    for block in read_files(expand(data), scopes, rejects, out.progress):
         out.add_text(TRIPLE, block)
 
 
@@ -139,7 +159,7 @@ def _read_string(text: str, out: _Columns) -> None:
     if not text.strip():
         return
     if _NTRIPLES.match(text):
-        for block in read_text(text):
+        for block in read_text(text, scope=OWN if out.own else None):
             out.add_text(TRIPLE, block)
     else:
         _read_program(Program.parse(text), out)
@@ -167,16 +187,16 @@ def _read_items(items: list[Any], out: _Columns, rejects: Rejects | None) -> Non
     elif isinstance(first, Atom):
         out.add_atoms(items)
     else:
-        rows = list(map(_triple, items))
+        rows = [_triple(item, out.own) for item in items]
         out.add_text(TRIPLE, [pa.array(column, pa.string()) for column in zip(*rows, strict=True)])
 
 
-def _triple(item: Any) -> tuple[str, ...]:
+def _triple(item: Any, own: bool) -> tuple[str, ...]:
     if isinstance(item, ox.Triple | ox.Quad):
         item = (item.subject, item.predicate, item.object)
     if isinstance(item, str) or not hasattr(item, "__len__") or len(item) not in (3, 4):
         raise _not_understood(item)
-    subject, predicate, value = map(from_object, tuple(item)[:3])
+    subject, predicate, value = (from_object(term, own) for term in tuple(item)[:3])
     if subject.startswith('"') or not predicate.startswith("<"):
         raise UserError("EG105", f"not a triple: {subject} {predicate} {value}", "a subject is no literal, a predicate an IRI")
     return subject, predicate, value
@@ -204,13 +224,13 @@ def _read_table(table: pa.Table, out: _Columns) -> None:
     if missing:
         raise UserError("EG105", f"the frame has no column {missing[0]!r}", f"name the columns {', '.join(COLUMNS)}")
     if table.num_rows:
-        out.add_text(TRIPLE, [_terms(table.column(name)) for name in COLUMNS])
+        out.add_text(TRIPLE, [_terms(table.column(name), out.own) for name in COLUMNS])
 
 
-def _terms(column: pa.ChunkedArray) -> pa.Array:
+def _terms(column: pa.ChunkedArray, own: bool) -> pa.Array:
     """A column of terms in canonical spelling; each distinct value is checked once."""
     encoded = column.combine_chunks().dictionary_encode()
-    terms = pa.array([from_object(value) for value in encoded.dictionary.to_pylist()], pa.string())
+    terms = pa.array([from_object(value, own) for value in encoded.dictionary.to_pylist()], pa.string())
     return terms.take(encoded.indices)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +11,7 @@ import pyarrow as pa
 from evergraph.engines.base import Difference, Engine, Which
 from evergraph.errors import UserError
 from evergraph.inputs import COLUMNS
+from evergraph.plan.compile import Plan
 from evergraph.plan.model import Key
 from evergraph.rules.model import TRIPLE, Atom, Program
 from evergraph.rules.printer import print_atom
@@ -19,6 +20,9 @@ from evergraph.store.layout import DICTIONARY, FACTS
 from evergraph.store.view import decoded, frame
 from evergraph.terms import Dictionary, Ids, from_object, rdflib_rows
 from evergraph.values import Values
+
+if TYPE_CHECKING:
+    from evergraph.explain import Proof
 
 BLOCK_ROWS = 1 << 17
 RESULTS = ("rdflib", "arrow", "pandas", "spark")
@@ -31,6 +35,9 @@ class Reading:
     _dictionary: Dictionary
     _values: Values
     _engine: Engine
+    _plan: Plan
+    _arities: dict[str, int]
+    _builtins: dict[str, Callable[[int], tuple[Ids, ...]]]
     _store: Store | None
     _snapshot: Snapshot | None
 
@@ -40,7 +47,7 @@ class Reading:
 
     def __contains__(self, triple: Iterable[Any]) -> bool:
         """Whether a triple (rdflib or pyoxigraph terms, or N-Triples strings) holds."""
-        ids = [self._dictionary.find(from_object(term)) for term in triple]
+        ids = [self._dictionary.find(from_object(term, own=True)) for term in triple]
         if len(ids) != 3:
             raise UserError("EG105", f"a triple has three terms, not {len(ids)}", "give subject, predicate, object")
         return None not in ids and self._engine.contains(TRIPLE, [i for i in ids if i is not None])
@@ -128,6 +135,16 @@ class Reading:
             return self._spark_answers(text, Which(which))
         answers = query(View.of(self, which), text, bindings, namespaces)
         return answers if result == "rdflib" else answers.to_arrow() if result == "arrow" else answers.to_pandas()
+
+    def explain(self, fact: Any, every: bool = False) -> Proof:
+        """Why a fact holds: a proof down to explicit facts, each step with the name of its rule; `print` shows it as a tree.
+
+        `fact` is a triple as `update` takes them, an `Atom`, or text such as `path(1, 2)`. With `every`, the proof has
+        `alternatives` in place of steps: every rule instance that supports the fact.
+        """
+        from evergraph.explain import explain
+
+        return explain(self, fact, every)
 
     def _spark_answers(self, text: str, which: Which) -> Any:
         from evergraph.sparql.spark import to_frame

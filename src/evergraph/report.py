@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from evergraph.engines.base import Counts, Difference
+from evergraph.engines.base import Counts, Difference, Missed
 from evergraph.maintain.outcome import Outcome, Phase
 from evergraph.rules.model import TRIPLE
 
@@ -40,6 +40,8 @@ class Report:
     derivations: int
     version: int | None = None
     """The version of the store that the update made."""
+    missed: Missed = field(default_factory=Missed)
+    """Facts that were to be deleted and were not explicit."""
 
     @property
     def seconds(self) -> float:
@@ -56,6 +58,8 @@ class Report:
             "rounds": self.rounds,
             "derivations": self.derivations,
             "version": self.version,
+            "not_there": self.missed.absent,
+            "not_explicit": self.missed.derived,
             "seconds": round(self.seconds, 6),
             "phases": [{"name": p.name, "seconds": round(p.seconds, 6), "facts": p.facts} for p in self.phases],
         }
@@ -79,6 +83,7 @@ def make_report(
         outcome.rounds,
         outcome.derivations,
         version,
+        outcome.missed,
     )
 
 

@@ -130,14 +130,22 @@ def parse_term(text: str) -> str:
     return str(parsed[0].object)
 
 
-def from_object(value: Any) -> str:
-    """The text of an rdflib or pyoxigraph term, or of a string in N-Triples syntax."""
+def from_object(value: Any, own: bool = False) -> str:
+    """The text of an rdflib or pyoxigraph term, or of a string in N-Triples syntax.
+
+    A blank node comes from elsewhere and is never one of the graph's, unless it is said to be the graph's `own`.
+    """
+    text = _text_of(value)
+    return text if own else _unscoped(text)
+
+
+def _text_of(value: Any) -> str:
     if isinstance(value, ox.NamedNode | ox.BlankNode | ox.Literal):
-        return _unscoped(str(value))
+        return str(value)
     if hasattr(value, "n3"):
-        return _unscoped(_from_rdflib(value))
+        return _from_rdflib(value)
     if isinstance(value, str):
-        return value if _PLAIN_IRI.match(value) else _unscoped(parse_term(value))
+        return value if _PLAIN_IRI.match(value) else parse_term(value)
     raise UserError("EG105", f"not a term: {value!r}", "give rdflib or pyoxigraph terms, or N-Triples strings")
 
 

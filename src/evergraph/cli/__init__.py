@@ -23,7 +23,9 @@ app = typer.Typer(
 )
 COMMANDS: tuple[Callable[..., None], ...] = (
     stores.load,
+    stores.update,
     stores.query,
+    stores.explain,
     stores.export,
     stores.stats,
     stores.history,

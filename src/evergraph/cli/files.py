@@ -125,6 +125,18 @@ def rules_show(
     typer.echo(str(read_program(store.snapshot(version)) if store.exists else Program.load(file)), nl=False)
 
 
+@rules_app.command("maintenance")
+def rules_maintenance(file: Annotated[str, typer.Argument(help="A .dlog file or the name of a rule set")]) -> None:
+    """Print the maintenance program of rules: deletion and rederivation as rules (Volz et al. 2003)."""
+    from evergraph.maintain.maintenance_program import rewrite
+    from evergraph.rules.model import Program
+
+    program = rewrite(Program.load(file))
+    derived = {rule.head.relation for rule in program.rules}
+    typer.echo(f"% given: {', '.join(name for name in program.relations if name not in derived)}")
+    typer.echo(str(program), nl=False)
+
+
 def _build(
     data: list[str], rules: str, engine: EngineName, master: str, on_error: OnError, rejected: Path
 ) -> tuple[Any, Any, int]:

@@ -1,4 +1,4 @@
-"""Commands over stores: `load`, `query`, `export`, `stats`, `history`, `changes`, `verify`, `compact`."""
+"""Commands over stores: `load`, `update`, `query`, `explain`, `export`, `stats`, `history`, `changes`, `verify`, `compact`."""
 
 from __future__ import annotations
 
@@ -33,6 +33,9 @@ from evergraph.errors import UserError
 
 SHOWN = 20
 """Rows of a table of predicates or classes; all of them in `--output json`."""
+
+
+TermArgument = Annotated[str, typer.Argument(help='<iri>, prefix:name, a, _:blank, 1 or "literal"')]
 
 
 class AnswerFormat(StrEnum):
@@ -96,6 +99,46 @@ def _for_loading(store: Path, rules: str | None, engine: EngineName, master: str
     return kg
 
 
+def update(
+    store: StoreArgument,
+    insert: Annotated[list[str] | None, typer.Option("--insert", "-i", help="Files to insert; give it several times")] = None,
+    delete: Annotated[list[str] | None, typer.Option("--delete", "-d", help="Files to delete; give it several times")] = None,
+    patch: Annotated[list[Path] | None, typer.Option("--patch", "-p", help="RDF Patch files, in their order")] = None,
+    algorithm: Annotated[
+        str, typer.Option("--algorithm", help="auto, recompute, declarative, dred or backward-forward")
+    ] = "auto",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would change, and change nothing")] = False,
+    engine: Annotated[EngineName, typer.Option("--engine", help="Where to compute")] = EngineName.MEMORY,
+    master: MasterOption = "local[*]",
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Delete and insert facts, keep every consequence true, commit one version. Deletions come first."""
+    from evergraph.cli.changes import gather
+    from evergraph.graph import KnowledgeGraph
+
+    inserts, deletes = gather(insert or [], delete or [], patch or [])
+    if not inserts and not deletes:
+        raise UserError("EG302", "nothing to insert or delete", "give --insert FILE, --delete FILE or --patch FILE")
+    where = session_for(engine, master)
+    with progress_of("open"):
+        kg = KnowledgeGraph.open(store, engine=where)
+    with progress_of("update") as progress:
+        report = kg.update(insert=inserts, delete=deletes, algorithm=algorithm, dry_run=dry_run, progress=progress)
+    lines = []
+    if dry_run:
+        lines += [f"- {' '.join(term.n3() for term in triple)}" for triple in sorted(report.deleted.triples)]
+        lines += [f"+ {' '.join(term.n3() for term in triple)}" for triple in sorted(report.inserted.triples)]
+    for word, net in (("inserted", report.inserted), ("deleted", report.deleted)):
+        lines.append(f"{word} {many(net.explicit)} explicit and {many(net.derived)} derived facts")
+    if report.missed.derived:
+        lines.append(f"{count_of(report.missed.derived, 'fact')} to delete only follow, and stay: see evergraph explain")
+    if report.missed.absent:
+        lines.append(f"{count_of(report.missed.absent, 'fact')} to delete were not there")
+    end = "nothing was changed" if dry_run else f"{store} is at version {report.version}"
+    lines.append(f"{report.algorithm} on {report.engine}: {report.reason}; {report.seconds:.2f} s; {end}")
+    say(output, {"store": str(store), "dry_run": dry_run, **report.as_dict()}, "\n".join(lines))
+
+
 def query(
     store: StoreArgument,
     text: Annotated[str | None, typer.Argument(metavar="[QUERY]", help="SPARQL: SELECT, ASK, CONSTRUCT or DESCRIBE")] = None,
@@ -116,6 +159,20 @@ def query(
             raise UserError("EG101", f"cannot read {file}: {error}", "check the path") from error
     assert text is not None
     show(_open(store, version).query(text, which=str(facts)), str(format_))
+
+
+def explain(
+    store: StoreArgument,
+    subject: TermArgument,
+    predicate: TermArgument,
+    object_: Annotated[str, typer.Argument(metavar="OBJECT", help="The same")],
+    every: Annotated[bool, typer.Option("--all", help="Every rule instance that supports it, one step each")] = False,
+    version: VersionOption = None,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Why a triple holds: a proof down to explicit facts, each step with its rule."""
+    proof = _open(store, version).explain(f"[{subject}, {predicate}, {object_}]", every)
+    say(output, proof.as_dict(), str(proof))
 
 
 def export(

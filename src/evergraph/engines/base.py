@@ -33,6 +33,22 @@ class Which(StrEnum):
     DERIVED = "derived"
 
 
+class Keep(StrEnum):
+    """What a retreat keeps of the facts that have lost an instance; explicit facts stay in any case."""
+
+    NOTHING = "nothing"
+    PROVED = "proved"
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """Facts that were to be deleted and were not explicit."""
+
+    absent: int = 0
+    derived: int = 0
+    """They follow, and so stay."""
+
+
 @dataclass(frozen=True, slots=True)
 class Closed:
     """What one closing step did."""
@@ -71,17 +87,29 @@ class Engine(Protocol):
     def insert(self, facts: Facts) -> bool:
         """Make facts explicit; those not yet in the materialisation arrive. Returns whether they outnumber what is there."""
 
+    def retract(self, facts: Facts) -> None:
+        """Make facts cease to be explicit, and doubtful if they were: `retreat` decides. Before `insert`."""
+
+    def retreat(self, stratum: int, keep: Keep) -> Closed:
+        """Let go the facts of one stratum that are in doubt or have lost an instance, except those to keep."""
+
+    def advance(self, stratum: int) -> Closed:
+        """Draw the consequences of what came in one stratum, and bring back what went and still follows."""
+
+    def replace(self, plus: Facts, minus: Facts) -> None:
+        """Take facts into the materialisation and out of it as they are: their consequences are among them."""
+
     def close(self, stratum: int, full: bool) -> Closed:
         """Draw the consequences of one stratum, of all facts or of those that arrived."""
-
-    def arrived(self) -> frozenset[str | int]:
-        """The keys of relations that have gained facts in this update."""
 
     def forget_derived(self) -> None:
         """Drop every derived fact."""
 
     def prepare(self, builtins: Facts) -> None:
         """After `load` and before the first update: what is not stored, built-ins about literals and helper relations."""
+
+    def missed(self) -> Missed:
+        """Facts that were to be deleted in this update and were not explicit."""
 
     def commit(self) -> Change: ...
 

@@ -16,10 +16,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
 from typing import Protocol
 
-from evergraph.engines.arrays import U64, Words
+from evergraph.engines.arrays import U64, Array, Words
 from evergraph.engines.kernel import Kernel, Relations
 from evergraph.engines.relation import Relation, Run
-from evergraph.plan.model import Key
+from evergraph.plan.model import Key, PlanRule
 from evergraph.plan.schedule import Component, Task
 
 Deltas = dict[Key, Run]
@@ -55,6 +55,15 @@ class Fixpoint:
                 out[key] = new
         return out
 
+    def gain_from(self, components: Iterable[Component], went: Relations) -> None:
+        """Take in what rules derive that negate one of the facts that went."""
+        for component in components:
+            found = Found()
+            for number, task in enumerate(component.tasks):
+                found.task = number
+                run_negated(self.kernel, task, went, self.relations, self.relations, found)
+            self._absorb(component.tasks, found, feed=False)
+
     def close(self, components: Iterable[Component], full: bool) -> None:
         """Draw every consequence: of all facts (`full`), or of those that arrived."""
         for component in components:
@@ -74,12 +83,12 @@ class Fixpoint:
                     return True
         return False
 
-    def _evaluate_fully(self, component: Component) -> _Fed | None:
+    def _evaluate_fully(self, component: Component) -> Fed | None:
         """Rules that only read what is settled, then the others, over everything there is."""
         self.rounds += 1
         fed = None
         for recursive in (False, True):
-            found = _Found()
+            found = Found()
             for number, task in enumerate(component.tasks):
                 if bool(task.inner) == recursive:
                     found.task = number
@@ -94,10 +103,10 @@ class Fixpoint:
         older: dict[Key, Relation],
         skipped: Mapping[int, Deltas],
         first: bool,
-    ) -> _Fed | None:
+    ) -> Fed | None:
         """One round: each rule, once for each body atom that has a delta."""
         self.rounds += 1
-        found = _Found()
+        found = Found()
         runs = {key: Relation(run) for key, run in deltas.items()}
         old = _Older(self.relations, older)
         tasks = component.tasks
@@ -113,13 +122,10 @@ class Fixpoint:
                     self._run(task, sources, found)
         return self._absorb(tasks, found, feed=component.recursive)
 
-    def _run(self, task: Task, sources: list[Relations], found: _Found) -> None:
-        heads = None
-        if task.heads is not None:
-            heads = self.arrays.xp.asarray(sorted(task.heads), dtype=U64)
-        self.kernel.run(task.rule, sources, self.relations, found.emit, heads)
+    def _run(self, task: Task, sources: list[Relations], found: Found) -> None:
+        self.kernel.run(task.rule, sources, self.relations, found.emit, head_limit(self.kernel, task))
 
-    def _absorb(self, tasks: tuple[Task, ...], found: _Found, feed: bool) -> _Fed | None:
+    def _absorb(self, tasks: tuple[Task, ...], found: Found, feed: bool) -> Fed | None:
         """Add what is new; returns the deltas of the next round, with shorter ones for rules that absorb their own."""
         older: dict[Key, Relation] = {}
         deltas: Deltas = {}
@@ -140,7 +146,7 @@ class Fixpoint:
                 skipped[number] = self._from_others(number, found, deltas, older)
         return deltas, older, skipped
 
-    def _from_others(self, number: int, found: _Found, deltas: Deltas, older: dict[Key, Relation]) -> Deltas:
+    def _from_others(self, number: int, found: Found, deltas: Deltas, older: dict[Key, Relation]) -> Deltas:
         """The part of the deltas that some other rule derived too."""
         out = {}
         for key, run in deltas.items():
@@ -164,7 +170,7 @@ class Fixpoint:
         return Relation(Run(self.arrays, arity, self.arrays.empty(arity)))
 
 
-_Fed = tuple[Deltas, dict[Key, Relation], Mapping[int, Deltas]]
+Fed = tuple[Deltas, dict[Key, Relation], Mapping[int, Deltas]]
 """Deltas of a round, the relations without them, and shorter deltas for some tasks."""
 
 
@@ -193,7 +199,7 @@ class Arrivals(Mapping[Key, Run]):
         return key in self._parts
 
 
-class _Found:
+class Found:
     """What the rules of one round derived, by relation and by task."""
 
     def __init__(self) -> None:
@@ -225,3 +231,25 @@ class _Older(Mapping[Key, Relation]):
 
     def __len__(self) -> int:
         return len(self.relations)
+
+
+def run_negated(
+    kernel: Kernel,
+    task: Task,
+    changed: Relations,
+    positive: Relations,
+    below: Relations,
+    found: Found,
+) -> None:
+    """The instances of a rule one of whose negated atoms is among `changed`; the other atoms as they are."""
+    rule = task.rule
+    for place, atom in enumerate(rule.negated):
+        if atom.relation in changed or (atom.open and any(isinstance(key, int) for key in changed)):
+            others = rule.negated[:place] + rule.negated[place + 1 :]
+            turned = PlanRule(rule.name, rule.head, (atom, *rule.body), others, rule.filters)
+            kernel.run(turned, [changed, *[positive] * len(rule.body)], below, found.emit, head_limit(kernel, task))
+
+
+def head_limit(kernel: Kernel, task: Task) -> Array | None:
+    """The predicates to which a task limits a variable head."""
+    return None if task.heads is None else kernel.xp.asarray(sorted(task.heads), dtype=U64)

@@ -24,7 +24,7 @@ Emit = Callable[[Key, Words], None]
 """Takes derived rows of one relation, with repetitions, in no order."""
 
 
-FEW, MANY_ROWS = 16, 10**6
+FEW, MANY_ROWS = 64, 10**6
 """A source of this many relations is taken for one of so many rows, without asking each."""
 ONE_BY_ONE = 8
 """Up to so many rows are taken one by one when a variable predicate is cut: slices cost less than searches."""
@@ -175,16 +175,24 @@ class _Evaluation:
                 yield value, Table(part.count, columns, fixed)
 
     def _cost(self, table: Table, atom: PlanAtom, source: Relations) -> float:
-        """A guess at how many rows the atom adds: its size, a thousandth for each bound argument."""
-        bound = 0
-        for arg in atom.args:
-            bound += table.binds(arg)
+        """A guess at how many rows the atom adds: its size, a thousandth if its first argument is bound, and a hundredth for
+        each other one: what a name is about is told apart better than what is said of it."""
+        size = float(self._size(table, atom, source))
+        for place, arg in enumerate(atom.args):
+            if table.binds(arg):
+                size /= 100 if place else 1000
+        return size
+
+    def _size(self, table: Table, atom: PlanAtom, source: Relations) -> float:
+        """Rows of the atom's relation; of a variable predicate, of the one it is bound to, an average one, or all."""
         if not atom.open:
-            size = source[atom.relation].count
-        else:
-            size = sum(r.count for k, r in source.items() if isinstance(k, int)) if len(source) < FEW else MANY_ROWS
-            size = size // 10 if table.binds(atom.relation) else size * 1000
-        return size / 1000.0**bound
+            return source[atom.relation].count
+        bound = table.value(atom.relation)
+        if bound is not None and not getattr(bound, "ndim", 0):
+            found = source.get(int(bound))
+            return found.count if found is not None else 0
+        total = sum(r.count for k, r in source.items() if isinstance(k, int)) if len(source) < FEW else MANY_ROWS
+        return total * 1000 if bound is None else total / max(1, len(source))
 
     # -- one atom ------------------------------------------------------------------------------------------------------
 

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from evergraph.engines.arrays import U64
-from evergraph.engines.base import Change, Closed, Counts, Difference, Facts, Which, by_name, together
+from evergraph.engines.base import Change, Closed, Counts, Difference, Facts, Keep, Missed, Which, by_name, together
 from evergraph.engines.changes import Changed, Held, changes
 from evergraph.engines.relation import Relation, Run
 from evergraph.engines.shard import Shard
+from evergraph.engines.upkeep import Upkeep
 from evergraph.plan.compile import Plan
 from evergraph.plan.model import Key
 from evergraph.plan.shapes import hidden
@@ -31,6 +32,8 @@ class MemoryEngine:
         """Whether the rules have been run at all."""
         self._recomputed = False
         self._given: dict[Key, int] = {}
+        self._upkeep: Upkeep | None = None
+        self._missed = Missed()
         self.shard.insert(self.shard.runs(plan.parameter_facts))
 
     # -- updates -----------------------------------------------------------------------------------------------------
@@ -38,18 +41,54 @@ class MemoryEngine:
     def begin(self) -> None:
         self._saved = (dict(self.shard.relations), dict(self.shard.explicit))
         self._recomputed = False
+        self._upkeep, self._missed = None, Missed()
         self.shard.begin()
 
     def insert(self, facts: Facts) -> bool:
         there = sum(len(r) for key, r in self.shard.relations.items() if not hidden(key))
         self._given = self.shard.insert(self.shard.runs(facts))
+        if self._upkeep is not None:
+            self._upkeep.touched |= self._given.keys()
         return not self._closed or sum(self._given.values()) > there
+
+    def retract(self, facts: Facts) -> None:
+        shard = self.shard
+        self._upkeep = Upkeep(shard, self._saved[0])
+        runs = shard.runs(facts)
+        self._upkeep.doubtful = shard.retract(runs)
+        missed = {key: _without(run, self._upkeep.doubtful.get(key)) for key, run in runs.items()}
+        there = {k: int(shard.relations[k].contains(r.words).sum()) if k in shard.relations else 0 for k, r in missed.items()}
+        self._missed = Missed(sum(map(len, missed.values())) - sum(there.values()), sum(there.values()))
+
+    def missed(self) -> Missed:
+        return self._missed
+
+    def retreat(self, stratum: int, keep: Keep) -> Closed:
+        upkeep = self._upkeep
+        assert upkeep is not None
+        rounds, derivations = upkeep.rounds, self.shard.kernel.derivations
+        upkeep.retreat(stratum, keep)
+        return Closed(upkeep.rounds - rounds, self.shard.kernel.derivations - derivations)
+
+    def advance(self, stratum: int) -> Closed:
+        upkeep = self._upkeep
+        assert upkeep is not None
+        rounds, derivations = upkeep.rounds, self.shard.kernel.derivations
+        upkeep.advance(stratum)
+        return Closed(upkeep.rounds - rounds, self.shard.kernel.derivations - derivations)
+
+    def replace(self, plus: Facts, minus: Facts) -> None:
+        shard = self.shard
+        for key, run in shard.runs(minus).items():
+            shard.relations[key] = shard.relations[key].remove(_within(run, shard.relations[key]))
+        shard.fixpoint.insert(shard.runs(plus))
+        for key in [k for k in shard.relations if hidden(k) and k not in shard.explicit]:
+            del shard.relations[key]
+        shard.begin()
+        shard.derive_hidden()
 
     def close(self, stratum: int, full: bool) -> Closed:
         return self.shard.close(stratum, full)
-
-    def arrived(self) -> frozenset[Key]:
-        return frozenset(self.shard.fixpoint.arrived)
 
     def forget_derived(self) -> None:
         self._recomputed = True
@@ -60,18 +99,23 @@ class MemoryEngine:
         before, explicit = self._saved
         shard = self.shard
         self._closed = True
-        added = {k: len(r) - len(explicit.get(k, ())) for k, r in shard.explicit.items() if not hidden(k)}
-        if not self._recomputed:
+        if not self._recomputed and self._upkeep is None:
+            added = {k: len(r) - len(explicit.get(k, ())) for k, r in shard.explicit.items() if not hidden(k)}
             return Change(self._arrivals(before, added))
-        came: dict[Key, Run] = {}
-        went: dict[Key, Run] = {}
-        for key in before.keys() | shard.relations.keys():
-            old, new = before.get(key), shard.relations.get(key)
-            if old is not new and not hidden(key):
-                came[key], went[key] = self._less(new, old), self._less(old, new)
-        inserted = Difference(by_name(added), by_name(self._not_explicit(came, shard.explicit)), lambda: self._columns(came))
-        deleted = Difference({}, by_name(self._not_explicit(went, explicit)), lambda: self._columns(went))
-        return Change(inserted, deleted)
+        came, went = self._differences(before, shard.relations)
+        became, ceased = self._differences(explicit, shard.explicit)
+        self._upkeep = None
+        return Change(self._difference(became, came, shard.explicit), self._difference(ceased, went, explicit))
+
+    def _difference(self, changed: dict[Key, Run], runs: dict[Key, Run], explicit: dict[Key, Relation]) -> Difference:
+        """Facts that came or went, and among all facts those that became or ceased to be explicit."""
+        counted = by_name({key: len(run) for key, run in changed.items()})
+        return Difference(counted, by_name(self._not_explicit(runs, explicit)), lambda: self._columns(runs))
+
+    def _differences(self, old: dict[Key, Relation], new: dict[Key, Relation]) -> tuple[dict[Key, Run], dict[Key, Run]]:
+        """What came and what went, by relation. Cost: the change, where relations share their base."""
+        keys = [k for k in old.keys() | new.keys() if old.get(k) is not new.get(k) and not hidden(k)]
+        return ({k: self._less(new.get(k), old.get(k)) for k in keys}, {k: self._less(old.get(k), new.get(k)) for k in keys})
 
     def _arrivals(self, before: dict[Key, Relation], added: dict[Key, int]) -> Difference:
         """The change when nothing went: what arrived, and of it what was not given. Cost: the number of relations."""
@@ -148,3 +192,17 @@ class MemoryEngine:
     def _columns(self, runs: dict[Key, Run]) -> Facts:
         """Runs as columns by relation name, the split triples together again."""
         return together((key, [np.asarray(run.column(i)) for i in range(run.arity)]) for key, run in runs.items())
+
+
+def _within(run: Run, other: Relation) -> Run:
+    """The rows of a run that are in another set."""
+    mask = other.contains(run.words)
+    return Run(run.arrays, run.arity, tuple(w[mask] for w in run.words))
+
+
+def _without(run: Run, other: Relation | Run | None) -> Run:
+    """The rows of a run that are not in another set."""
+    if other is None:
+        return run
+    mask = ~other.contains(run.words)
+    return Run(run.arrays, run.arity, tuple(w[mask] for w in run.words))

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from evergraph.engines.base import Change, Closed, Counts, Difference, Facts, Which
+from evergraph.engines.base import Change, Closed, Counts, Difference, Facts, Keep, Missed, Which
 from evergraph.engines.changes import Changed, Held, changes
 from evergraph.engines.relation import Relation
 from evergraph.engines.shard import Shard
@@ -34,30 +34,47 @@ class ReferenceEngine:
         self.explicit: set[Fact] = set()
         self.facts: set[Fact] = set()
         self._saved: tuple[set[Fact], set[Fact]] = (set(), set())
+        self._missed = Missed()
 
     def begin(self) -> None:
-        self._saved = (set(self.explicit), set(self.facts))
+        self._saved, self._missed = (set(self.explicit), set(self.facts)), Missed()
 
     def insert(self, facts: Facts) -> bool:
-        for name, columns in facts.items():
-            rows = zip(*(c.tolist() for c in columns), strict=True) if columns else [()]
-            self.explicit |= {(name, *row) for row in rows}
+        self.explicit |= _facts(facts)
         self.facts |= self.explicit
         return True
 
+    def retract(self, facts: Facts) -> None:
+        given = {
+            (name, *row) for name, cs in facts.items() for row in (zip(*(c.tolist() for c in cs), strict=True) if cs else [()])
+        }
+        missed = given - self.explicit
+        self.explicit -= given
+        self._missed = Missed(len(missed - self.facts), len(missed & self.facts))
+
+    def missed(self) -> Missed:
+        return self._missed
+
+    def retreat(self, stratum: int, keep: Keep) -> Closed:
+        if stratum == 0:
+            self.forget_derived()
+        return Closed(0, 0)
+
+    def replace(self, plus: Facts, minus: Facts) -> None:
+        self.facts = (self.facts - _facts(minus)) | _facts(plus)
+
+    def advance(self, stratum: int) -> Closed:
+        return self.close(stratum, True)
+
     def close(self, stratum: int, full: bool) -> Closed:
         rounds = derivations = 0
-        new: set[Fact] = self.facts
-        while new:
+        new: set[Fact] | None = None
+        while new is None or new:
             derived = [head for rule in self.plan.rules[stratum] for head in self._heads(rule)]
             new = set(derived) - self.facts
             self.facts |= new
             rounds, derivations = rounds + 1, derivations + len(derived)
         return Closed(rounds, derivations)
-
-    def arrived(self) -> frozenset[str | int]:
-        new = self.facts - self._saved[1]
-        return frozenset(fact[2] if fact[0] == TRIPLE else fact[0] for fact in new)
 
     def forget_derived(self) -> None:
         self.facts = set(self.explicit)
@@ -67,7 +84,7 @@ class ReferenceEngine:
         came, went = self.facts - facts, facts - self.facts
         return Change(
             Difference(_count(self.explicit - explicit), _count(came - self.explicit), lambda: _columns(came)),
-            Difference({}, _count(went - explicit), lambda: _columns(went)),
+            Difference(_count(explicit - self.explicit), _count(went - explicit), lambda: _columns(went)),
         )
 
     def changes(self) -> Iterator[Changed]:
@@ -142,6 +159,11 @@ def _fact(atom: PlanAtom, env: dict[str, int]) -> Fact:
     if isinstance(atom.relation, int) or atom.open:
         return (TRIPLE, args[0], env.get(str(atom.relation), atom.relation), args[1])
     return (atom.relation, *args)
+
+
+def _facts(columns: Facts) -> set[Fact]:
+    rows = {name: zip(*(c.tolist() for c in cs), strict=True) if cs else [()] for name, cs in columns.items()}
+    return {(name, *row) for name, found in rows.items() for row in found}
 
 
 def _count(facts: set[Fact]) -> Counts:

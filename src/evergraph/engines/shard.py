@@ -79,6 +79,17 @@ class Shard:
                 self.explicit[key] = known.add(Run(self.arrays, run.arity, new))
         return {key: len(run) for key, run in self.fixpoint.insert(runs).items()}
 
+    def retract(self, runs: Deltas) -> Deltas:
+        """Make facts cease to be explicit; returns those that were."""
+        out: Deltas = {}
+        for key, run in runs.items():
+            known = self.explicit.get(key)
+            if known is not None:
+                was = known.contains(run.words)
+                out[key] = Run(self.arrays, run.arity, tuple(w[was] for w in run.words))
+                self.explicit[key] = known.remove(out[key])
+        return {key: run for key, run in out.items() if len(run)}
+
     def begin(self) -> None:
         self.fixpoint = Fixpoint(self.kernel, self.relations, self.sieve)
 
@@ -140,6 +151,17 @@ class Scheduler:
             facts = {key: len(relation) for key, relation in self.shard.relations.items()}
             self._schedule = data_schedule(self.rules, facts, self.classes(), self.rows)
         return self._schedule
+
+    @property
+    def last(self) -> Schedule:
+        """The schedule as it was made last."""
+        return self._schedule if self._schedule is not None else self.schedule({}, False)
+
+    def forget_if_changed(self, went: Mapping[Key, Relation]) -> None:
+        """Make the schedule anew next time if facts went that it was made from."""
+        for key, relation in went.items():
+            if (key, None) in self.rules.schema or (key == self.rules.type_id and self.named_classes(relation.base)):
+                self._schedule = None
 
     def _outdated(self, schedule: Schedule, arrived: Mapping[Key, Run]) -> bool:
         for key, run in arrived.items():

@@ -83,6 +83,14 @@ def expand(sources: Iterable[str | Path]) -> list[Path]:
     return found
 
 
+def size_of(path: Path) -> int:
+    """The bytes of a file that is to be read."""
+    try:
+        return path.stat().st_size
+    except OSError as error:
+        raise _unreadable(path, None, error) from error
+
+
 Progress = Callable[[str, float], None]
 """Told what is being done and how much of it is done, between 0 and 1."""
 
@@ -92,7 +100,7 @@ def read_files(
 ) -> Iterator[Block]:
     """Blocks of subject, predicate and object columns, file after file; blocks of a file are parsed in parallel."""
     todo = [(path, _known_kind(path)) for path in paths]
-    total, done = max(1, sum(path.stat().st_size for path, _ in todo)), 0
+    total, done = max(1, sum(size_of(path) for path, _ in todo)), 0
     for path, (format_, compression) in todo:
         scope = scopes()
         try:
@@ -102,7 +110,7 @@ def read_files(
                     if progress is not None:
                         progress("read", (done + raw.tell()) / total)
                     yield block
-            done += path.stat().st_size
+            done += size_of(path)
         except UserError:
             raise
         except OSError as error:
@@ -130,7 +138,7 @@ def cut_files(paths: Iterable[Path], scopes: Callable[[], int], blocks: int) -> 
         format_, compression = _known_kind(path)
         scope = scopes()
         whole = compression is not None or format_ not in LINE_FORMATS
-        count = 1 if whole else max(1, -(-path.stat().st_size // BLOCK_BYTES))
+        count = 1 if whole else max(1, -(-size_of(path) // BLOCK_BYTES))
         step = count if whole else blocks
         for first in range(0, count, step):
             pieces.append(Piece(path, number, scope, first, first + step if first + step < count else None))
@@ -155,11 +163,15 @@ def read_piece(piece: Piece, bad: list[BadLine]) -> Iterator[tuple[Block, int]]:
         raise _unreadable(piece.path, compression, error) from error
 
 
-def read_text(text: str | bytes, name: str = "<text>") -> Iterator[Block]:
+OWN = 0
+"""The scope of blank nodes that are the graph's own: they are called what it calls them."""
+
+
+def read_text(text: str | bytes, name: str = "<text>", scope: int | None = None) -> Iterator[Block]:
     """N-Triples given as text; blank nodes keep their labels."""
     data = text.encode() if isinstance(text, str) else text
     if data.strip():
-        yield from _read(pa.BufferReader(data), ox.RdfFormat.N_TRIPLES, name, None, None)
+        yield from _read(pa.BufferReader(data), ox.RdfFormat.N_TRIPLES, name, scope, None)
 
 
 def _kind(path: Path) -> tuple[ox.RdfFormat, str | None] | None:
@@ -301,7 +313,7 @@ def _as_lines(stream: Any, format_: ox.RdfFormat, name: str, quads: bool) -> byt
 
 def _scoped(terms: pa.Array, scope: int | None) -> pa.Array:
     """Blank nodes named after their file: the same label in two files is two nodes."""
-    if not pc.any(pc.starts_with(terms, "_:")).as_py():
+    if scope == OWN or not pc.any(pc.starts_with(terms, "_:")).as_py():
         return terms
     if scope is None:
         return pc.replace_substring_regex(terms, pattern=SCOPED, replacement=r"_:u\1")

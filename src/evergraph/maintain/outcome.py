@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from evergraph.engines.base import Closed, Missed
+
 
 @dataclass(slots=True)
 class Phase:
@@ -23,6 +25,13 @@ class Outcome:
     rounds: int = 0
     derivations: int = 0
     phases: list[Phase] = field(default_factory=list)
+    missed: Missed = field(default_factory=Missed)
+
+    def add(self, phase: Phase, closed: Closed) -> None:
+        """Count what a step did, in its phase and in all."""
+        phase.facts = closed.derivations
+        self.rounds += closed.rounds
+        self.derivations += closed.derivations
 
     @contextmanager
     def phase(self, name: str) -> Iterator[Phase]:

@@ -1,8 +1,8 @@
 """Insertion by semi-naive evaluation.
 
 What it does: new explicit facts arrive, and only rule instances that use one of them, or something derived from one, are
-looked at. Stratum by stratum; where a stratum negates a relation that has grown, facts may have to go, and everything is
-recomputed.
+looked at. For the first facts of a graph, and for rules without negation: where a rule negates, an insertion may make facts
+go, and `dred` takes over.
 
 Paper: Urbani, Margara, Jacobs, van Harmelen, Bal: DynamiTE: Parallel Materialization of Dynamic RDF Data. ISWC 2013,
     §4.2 (incremental materialisation), https://doi.org/10.1007/978-3-642-41335-3_41
@@ -12,7 +12,7 @@ Invariant: before and after, the relations are closed under the rules. After `en
 Departures: by relation instead of by global round; the paper's three types of rules are found by `plan.schema` for any
     rules and not fixed for RDFS; an atom before the one that reads δ may read new facts and one after it only old ones, so
     that no instance is looked at twice.
-Cost and traps: the rule instances that use a new fact. A stratum that negates what has grown costs a recomputation.
+Cost and traps: the rule instances that use a new fact.
 Example:
     >>> from evergraph import KnowledgeGraph, Program
     >>> kg = KnowledgeGraph(Program.parse("p(?x, ?z) :- p(?x, ?y), p(?y, ?z) . p(1, 2) . p(2, 3) ."))
@@ -22,37 +22,24 @@ Example:
 
 from __future__ import annotations
 
-from evergraph.engines.base import Engine, Facts, Which
+from evergraph.engines.base import Engine, Facts
 from evergraph.formats import Progress
 from evergraph.maintain.outcome import Outcome
-from evergraph.maintain.recompute import recompute
 from evergraph.plan.compile import Plan
-from evergraph.plan.schema import Rules
 
 
 def insert(engine: Engine, plan: Plan, facts: Facts, progress: Progress | None = None) -> Outcome:
     """Insert explicit facts and draw their consequences; the caller commits or rolls back."""
     outcome = Outcome("seminaive", "insertions only")
-    empty = not engine.counts(Which.ALL)
     with outcome.phase("insert") as phase:
         full = engine.insert(facts)
         phase.facts = sum(len(columns[0]) for columns in facts.values() if columns)
-    for number, rules in enumerate(plan.strata):
+    for number in range(len(plan.strata)):
         if progress is not None:
             progress("close", number / len(plan.strata))
-        if not empty and _negates(rules, engine.arrived()):
-            recomputed = recompute(engine, plan, "a rule negates a relation that has grown")
-            recomputed.phases = outcome.phases + recomputed.phases
-            return recomputed
         with outcome.phase(f"stratum {number + 1}") as phase:
             closed = engine.close(number, full)
             phase.facts = closed.derivations
         outcome.rounds += closed.rounds
         outcome.derivations += closed.derivations
     return outcome
-
-
-def _negates(rules: Rules, arrived: frozenset[str | int]) -> bool:
-    """Whether a rule of the stratum negates one of these relations."""
-    negated = [atom for rule in rules.rules for atom in rule.negated]
-    return any(atom.relation in arrived or (atom.open and any(isinstance(k, int) for k in arrived)) for atom in negated)

@@ -30,7 +30,7 @@ from evergraph.engines.spark.engine import SparkEngine
 from evergraph.engines.spark.jobs import FAILURES, each, failure
 from evergraph.engines.spark.watch import watched
 from evergraph.formats import Piece, Progress, Rejects, cut_files
-from evergraph.formats.files import BLOCK_BYTES, raise_bad
+from evergraph.formats.files import BLOCK_BYTES, raise_bad, size_of
 from evergraph.formats.ntriples import BadLine
 from evergraph.maintain.outcome import Phase
 from evergraph.pipeline.blocks import Parsed, parsing
@@ -72,7 +72,7 @@ class Pipeline:
         folder = self.scratch.path / uuid.uuid4().hex
         folder.mkdir()
         tasks = int(self.session.sparkContext.defaultParallelism)
-        size = sum(path.stat().st_size for path in paths)
+        size = sum(map(size_of, paths))
         blocks = min(MOST_BLOCKS, max(1, size // (BLOCK_BYTES * tasks * PIECES_PER_TASK)))
         pieces = cut_files(paths, dictionary.next_scope, blocks)
         stages = _Stages(self.session, progress)

@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from evergraph.pipeline.blocks import KNOWN_BELOW, read_terms
+from evergraph.store.read import read_table
 
 FEW_BLOCKS = 16
 TERMS = "term string, position long"
@@ -52,11 +52,10 @@ def recalling(files: Sequence[Path], folder: Path, blocks: Sequence[int]) -> Cal
         wanted = pa.concat_arrays([read_terms(folder / name)[0] for name in read]) if len(read) <= FEW_BLOCKS else None
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                with pq.ParquetFile(files[number], page_checksum_verification=True) as file:
-                    for stored in file.iter_batches(columns=["term", "id"]):
-                        if wanted is not None:
-                            stored = stored.filter(pc.is_in(stored.column(0), wanted))
-                        yield stored.rename_columns(["term", "position"])
+                stored = read_table(files[number]).select(["term", "id"]).rename_columns(["term", "position"])
+                if wanted is not None:
+                    stored = stored.filter(pc.is_in(stored.column("term"), wanted))
+                yield from stored.to_batches()
 
     return run
 

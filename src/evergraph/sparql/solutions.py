@@ -186,7 +186,7 @@ def isin(values: Ids, among: Ids) -> Mask:
 def check_size(count: int) -> None:
     if count > MOST_ROWS:
         raise UserError(
-            "EG505", f"a part of the query has {count:,} solutions", "join its patterns by a variable, or add a LIMIT"
+            "EG504", f"a part of the query has {count:,} solutions", "join its patterns by a variable, or add a LIMIT"
         )
 
 

@@ -9,7 +9,6 @@ Trap: `len` and iteration count derived triples, and rules derive some whose sub
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -152,8 +151,6 @@ class EvergraphStore(ViewStore):
     def remove(self, triple: Any, context: Any = None) -> None:
         """Remove the explicit triples that have the given terms, None standing for any."""
         graph = self.graph
-        if "delete" not in signature(graph.update).parameters:
-            raise UserError("EG504", "deleting through rdflib is not available yet", "make a new graph without these triples")
         explicit = ViewStore(View.of(graph, Which.EXPLICIT))
         graph.update(delete=[self._atom(found) for found, _ in explicit.triples(triple)])
         super().remove(triple, context)

@@ -166,7 +166,7 @@ def recover(store: Path) -> None:
     last = snapshot(store)
     for name, version in last.info.tables.items():
         if _latest(store, name) != version:
-            with _writes(store):
+            with writes(store):
                 DeltaTable(str(store / name)).restore(version)
 
 
@@ -215,13 +215,13 @@ def _commit_table(
     target = str(store / name)
     if there is None:
         (store / name).mkdir(parents=True, exist_ok=True)
-        with _writes(store):
+        with writes(store):
             create_table_with_add_actions(
                 target, schema, adds, partition_by=by, configuration=KEEP_LOG, commit_properties=properties
             )
         return
     removes = [RemoveAction(f.relative, data_change, now, f.size, _partition(f.shard)) for f in old]
-    with _writes(store):
+    with writes(store):
         DeltaTable(target).create_write_transaction([*adds, *removes], "append", schema, by, commit_properties=properties)
 
 
@@ -230,7 +230,8 @@ def _partition(shard: int | None) -> dict[str, str | None]:
 
 
 @contextmanager
-def _writes(store: Path) -> Iterator[None]:
+def writes(store: Path) -> Iterator[None]:
+    """Tell a failure to write as one."""
     try:
         yield
     except (DeltaError, OSError) as error:

@@ -5,7 +5,7 @@ Contract: every page read is checked against its checksum; a file that does not 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -18,19 +18,23 @@ from evergraph.engines.changes import Held
 from evergraph.engines.relation import Relation, Run
 from evergraph.plan.model import Key
 from evergraph.rules.model import Program
-from evergraph.store.layout import DICTIONARY, FACTS, RELATIONS, RULES, read_named, read_triples
+from evergraph.store.layout import DICTIONARY, FACTS, RELATIONS, RULES, SCHEMAS, read_named, read_triples
 from evergraph.store.log import Snapshot, StoredFile, damaged
 
 Parts = dict[tuple[Key, int], list[tuple[Words, Array]]]
 """Packed rows and their explicitness, by key and arity."""
 
 
-def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """One data file, its checksums verified."""
+def read_table(path: Path) -> pa.Table:
+    """One data file, its checksums verified. What has none, the names of columns, is compared with what they must be."""
+    table = path.parent.parent.name if "=" in path.parent.name else path.parent.name
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            return file.read(columns=columns)
-    except (OSError, pa.ArrowException) as error:
+            rows = file.read()
+        if rows.schema.names != SCHEMAS[table].names:
+            raise ValueError("it has other columns")
+        return rows
+    except (OSError, ValueError, KeyError, pa.ArrowException) as error:
         raise damaged(path, error) from error
 
 

@@ -72,18 +72,20 @@ class Store:
     @contextmanager
     def writing(self, wait: float = WAIT_SECONDS) -> Iterator[None]:
         """Be the one writer. What a crashed writer left behind is put right first."""
+        name = str(self.path.absolute())
+        if "%" in name or not name.isprintable():
+            raise UserError("EG401", f"a store cannot stand in {name!r}", "name a folder without % and control characters")
         if self.path.exists() and not self.exists:
             inside = {path.name for path in self.path.iterdir()} if self.path.is_dir() else {""}
             if NAME not in inside and inside - {SCRATCH}:
                 raise UserError("EG401", f"{self.path} is not a store and not empty", "name a new folder")
-        try:
+        with log.writes(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
-            with writing(self.path, wait):
+        with writing(self.path, wait):
+            with log.writes(self.path):
                 sweep_scratch(self.path)
                 log.recover(self.path)
-                yield
-        except OSError as error:
-            raise log.unwritable(self.path, error) from error
+            yield
 
     def commit(
         self,
@@ -99,10 +101,11 @@ class Store:
         """
         added: list[NewFile] = []
         removed: list[StoredFile] = []
-        for shard, part in enumerate(by_shard(changed, info.shards)):
-            new, old = write_changes(self.path, shard, self._of_shard(base, shard), part)
-            added, removed = added + new, removed + old
-        added += write_terms(self.path, terms, info.terms - len(terms))
+        with log.writes(self.path):
+            for shard, part in enumerate(by_shard(changed, info.shards)):
+                new, old = write_changes(self.path, shard, self._of_shard(base, shard), part)
+                added, removed = added + new, removed + old
+            added += write_terms(self.path, terms, info.terms - len(terms))
         return self.commit_files(base, info, added, removed, rules)
 
     def commit_files(
@@ -115,14 +118,15 @@ class Store:
     ) -> Snapshot:
         """The version after `base` made of files that are written; small files are compacted when there are many."""
         if rules is not None:
-            added = [*added, write_rules(self.path, [(rule.name, print_rule(rule)) for rule in rules.rules])]
+            with log.writes(self.path):
+                added = [*added, write_rules(self.path, [(rule.name, print_rule(rule)) for rule in rules.rules])]
             removed = [*removed, *(base.files(RULES) if base is not None else ())]
         made = log.commit(self.path, base, info, added, removed)
         if not _piled_up(made):
             return made
         try:
             return self._compact(made)
-        except UserError:
+        except (UserError, OSError):
             return made  # the version is committed; that it is in many files is no reason to say otherwise
 
     def _of_shard(self, base: Snapshot | None, shard: int) -> list[StoredFile]:
@@ -134,7 +138,7 @@ class Store:
 
     def compact(self) -> Snapshot:
         """Merge small files, and delete files that are in no version. Cost: what stands in small files."""
-        with self.writing():
+        with self.writing(), log.writes(self.path):
             made = self._compact(self.snapshot())
             for name in log.TABLES:
                 self._sweep(name)

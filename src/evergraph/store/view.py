@@ -5,6 +5,7 @@ The view reads the store's own files, by the list that its version commits; noth
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ def decoded(snapshot: Snapshot, session: Any, which: Which) -> Any:
 
 def frame(snapshot: Snapshot, session: Any, table: str) -> Any:
     """A table of the store as a Spark frame."""
-    files = [str(file.path) for file in snapshot.files(table)]
+    files = [re.sub(r"([\[\]{}*?\\])", r"\\\1", str(file.path)) for file in snapshot.files(table)]  # Spark takes them for globs
     if not files:
         columns = {FACTS: "subject long, predicate long, object long, explicit boolean", DICTIONARY: "id long, term string"}
         return session.createDataFrame([], columns[table])

@@ -19,15 +19,16 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from evergraph.engines.arrays import U64, Words
-from evergraph.engines.base import Change, Closed, Counts, Difference, Facts, Which, by_name, together
+from evergraph.engines.base import Change, Closed, Counts, Difference, Facts, Keep, Missed, Which, by_name, together
 from evergraph.engines.relation import Relation, Run
 from evergraph.engines.shard import Scheduler, Shard
 from evergraph.engines.spark import files, mail
 from evergraph.engines.spark.jobs import FAILURES, failure, lost
 from evergraph.engines.spark.mail import DDL, Kind, Letter, key_of
 from evergraph.engines.spark.placement import Placement, extend, place
-from evergraph.engines.spark.superstep import ALL, ARRIVED, EXPLICIT, Job, superstep
+from evergraph.engines.spark.superstep import ALL, ARRIVED, EXPLICIT, GONE, Job, Step, superstep
 from evergraph.engines.spark.values import ValueFiles
+from evergraph.errors import UserError
 from evergraph.plan.compile import Plan
 from evergraph.plan.locality import HERE, localise
 from evergraph.plan.model import Key
@@ -39,6 +40,9 @@ from evergraph.terms import Ids
 ATTEMPTS = 3
 PARCEL_BYTES = 32 << 20
 """The driver hands facts to Spark in frames of about this size."""
+
+
+Runs = dict[Key, Run]
 
 
 class FactFiles(Protocol):
@@ -78,6 +82,11 @@ class State:
         return out
 
     @property
+    def manifest(self) -> set[tuple[Any, ...]]:
+        """Where everything stands, of all shards together."""
+        return {tuple(stored) for answer in self.answers.values() for stored in answer["manifest"]}
+
+    @property
     def files(self) -> set[str]:
         return {stored[5] for answer in self.answers.values() for stored in answer["manifest"]}
 
@@ -101,7 +110,7 @@ class SparkEngine:
         self._staged: dict[Key, Run] = {}
         self._files: FactFiles | None = None
         """Facts to insert beside the staged ones, that stand in files."""
-        self._delivered = self._first = self._recomputed = self._restart = self._scattered = False
+        self._delivered = self._first = self._recomputed = self._restart = self._scattered = self._deleting = False
 
     # -- updates -----------------------------------------------------------------------------------------------------
 
@@ -109,7 +118,11 @@ class SparkEngine:
         quiet = {n: _without_arrived(answer) for n, answer in self.state.answers.items()}
         self.state = self._saved = replace(self.state, answers=quiet)
         self._staged, self._files = {}, None
-        self._delivered = self._recomputed = self._restart = False
+        self._retracted: dict[Key, Run] = {}
+        self._old_components: list[tuple[Component, ...]] = []
+        """The rules of each stratum as they could fire when the update began."""
+        self._said: list[dict[str, Any]] = []
+        self._delivered = self._recomputed = self._restart = self._deleting = False
         self._first = not self.state.answers
 
     def stage(self, facts: FactFiles) -> None:
@@ -121,6 +134,59 @@ class SparkEngine:
         self._staged = self.schema.runs({**facts, **self.plan.parameter_facts} if self._first else facts)
         given = sum(map(len, self._staged.values())) + (sum(self._files.counts.values()) if self._files else 0)
         return self._first or given > there
+
+    def retract(self, facts: Facts) -> None:
+        self._retracted = self.schema.runs(facts)
+        self._deleting = True
+        self._learn_schema()
+        for number, local in enumerate(self.local):
+            scheduler = self.schema.schedulers[number]
+            self.schema.fixpoint.close(scheduler.schema, True)
+            schedule = data_schedule(local.rules, self._live(), self._classes(scheduler), scheduler.rows)
+            self._old_components.append((*scheduler.schema, *schedule.components))
+
+    def missed(self) -> Missed:
+        found = [answer["missed"] for answer in self._said]
+        return Missed(sum(m["absent"] for m in found), sum(m["derived"] for m in found))
+
+    def retreat(self, stratum: int, keep: Keep) -> Closed:
+        """Overdelete. What is overdeleted is told to every shard: any of them may derive it again."""
+        if keep != Keep.NOTHING:
+            raise UserError("EG205", "Spark cannot look for proofs", "use algorithm dred, or the memory engine")
+        if self._first:
+            return Closed(0, 0)
+        components = self._old_components[stratum]
+        job = replace(
+            self.job(),
+            components=components,
+            values=self.values.save() if _compares(components) else None,
+            keep_arrived=True,
+            step=Step.RETREAT,
+            begin=True,
+        )
+        arrays, placement = self.schema.arrays, self.state.placement
+        letters = []
+        for key, run in self._retracted.items():
+            owner = placement.owner(arrays, run.arity, run.words)
+            for shard in range(self.shards):
+                mine = owner == U64(shard)
+                if bool(mine.any()):
+                    words = tuple(w[mine] for w in run.words)
+                    letters.append(mail.letter(self.labels[shard], Kind.RETRACT, key, run.arity, words))
+        self._retracted = {}
+        more = None
+        if not self._delivered:
+            letters += self._parcels(self._staged, Kind.EXPLICIT)
+            more, self._delivered = self._files, True
+        return self._run(job, letters, more)
+
+    def replace(self, plus: Facts, minus: Facts) -> None:
+        raise UserError("EG205", "Spark cannot run a maintenance program", "use algorithm dred, or the memory engine")
+
+    def advance(self, stratum: int) -> Closed:
+        self.schema.relations = {}
+        self.schema.begin()
+        return self._close(stratum, self._first, tuple)
 
     def job(self) -> Job:
         """What shards are told when there is nothing to derive."""
@@ -186,10 +252,12 @@ class SparkEngine:
             components=components,
             values=self.values.save() if _compares(components) else None,
             full=full,
-            reopen=stratum > 0 and not full,
+            reopen=(stratum > 0 or self._deleting) and not full,
             keep_arrived=not (self._first or self._recomputed),
             forget=self._restart,
             resend=tuple(sorted(again, key=str)),
+            step=Step.ADVANCE if self._deleting else Step.CLOSE,
+            begin=self._deleting,
         )
         letters = self._parcels(self.schema.fixpoint.arrived, Kind.DERIVED)
         more = None
@@ -203,11 +271,6 @@ class SparkEngine:
             letters, more = [], None
         return self._run(job, letters, more)
 
-    def arrived(self) -> frozenset[Key]:
-        if not self._delivered:
-            return frozenset(self._staged) | frozenset(self._files.counts if self._files is not None else ())
-        return frozenset(key for key, count in self.state.total(ARRIVED).items() if count)
-
     def forget_derived(self) -> None:
         self._recomputed = self._restart = True
         self.schema.relations = {}
@@ -218,8 +281,8 @@ class SparkEngine:
         self._sweep(before, after)
         had = before.total(EXPLICIT)
         explicit = {k: n - had.get(k, 0) for k, n in after.total(EXPLICIT).items()}
-        if self._recomputed:
-            return self._compared(before, after, explicit)
+        if self._recomputed or self._deleting:
+            return self._compared(before, after)
         if self._first:
             now = after.total(EXPLICIT)
             derived = {k: n - now.get(k, 0) for k, n in after.total(ALL).items()}
@@ -320,7 +383,7 @@ class SparkEngine:
 
     def _supersteps(self, job: Job, letters: list[Letter], more: FactFiles | None) -> Closed:
         called = {one.shard for one in letters}
-        if job.full or job.forget or job.reopen or job.resend:
+        if job.full or job.forget or job.reopen or job.resend or job.begin:
             letters = letters + [Letter(n, Kind.CALL, "", 0, b"") for n in self.labels if n not in called]
         rounds = derivations = 0
         inbox = self._frame(letters) if letters else None
@@ -332,7 +395,8 @@ class SparkEngine:
             rounds += max(a["rounds"] for a in answers.values())
             derivations += sum(a["derivations"] for a in answers.values())
             self.state = replace(self.state, answers={**self.state.answers, **answers})
-            job = replace(job, answers=dict(self.state.answers), full=False, reopen=False, forget=False, resend=())
+            job = replace(job, answers=dict(self.state.answers), full=False, reopen=False, forget=False, resend=(), begin=False)
+            self._said += answers.values()
         return Closed(rounds, derivations)
 
     def _superstep(self, job: Job, inbox: Any) -> tuple[dict[int, dict[str, Any]], Any | None]:
@@ -343,7 +407,7 @@ class SparkEngine:
         self.jobs += 1
         answers = {(answer := json.loads(bytes(row["words"])))["shard"]: answer for row in rows}
         more = any(answer["to"] for answer in answers.values())
-        return answers, out.where(f"kind = '{Kind.DERIVED}'") if more else None
+        return answers, out.where(f"kind <> '{Kind.ANSWER}'") if more else None
 
     def _sweep(self, before: State, after: State) -> None:
         """Delete the files that neither this state nor the last one needs."""
@@ -402,19 +466,21 @@ class SparkEngine:
                 parts.setdefault((key, run.arity), []).append(tuple(w[mine] for w in run.words))
         return {key: Run(arrays, arity, arrays.unique(found)) for (key, arity), found in parts.items()}
 
-    def _compared(self, before: State, after: State, explicit: Mapping[Key, int]) -> Change:
-        """The change after a recomputation: all facts of both states, compared."""
-        keys = before.total(ALL).keys() | after.total(ALL).keys()
+    def _compared(self, before: State, after: State) -> Change:
+        """The change when facts may have gone: the relations that are not as they were, compared."""
+        keys = {key_of(entry[1]) for entry in before.manifest ^ after.manifest if not hidden(key_of(entry[1]))}
         old, new = (self._gather(state, ALL, keys) for state in (before, after))
         was, now = (self._gather(state, EXPLICIT, keys) for state in (before, after))
-        came = {k: _less(run, old.get(k)) for k, run in new.items() if not hidden(k)}
-        went = {k: _less(run, new.get(k)) for k, run in old.items() if not hidden(k)}
-        fresh = {k: len(_less(run, now.get(k))) for k, run in came.items()}
-        gone = {k: len(_less(run, was.get(k))) for k, run in went.items()}
-        return Change(
-            Difference(by_name(explicit), by_name(fresh), lambda: together(_columns(came))),
-            Difference({}, by_name(gone), lambda: together(_columns(went))),
-        )
+
+        def difference(
+            some: dict[Key, Run], others: dict[Key, Run], mine: dict[Key, Run], theirs: dict[Key, Run]
+        ) -> Difference:
+            runs = {k: _less(run, others.get(k)) for k, run in some.items()}
+            changed = {k: len(_less(run, theirs.get(k))) for k, run in mine.items()}
+            derived = {k: len(_less(run, mine.get(k))) for k, run in runs.items()}
+            return Difference(by_name(changed), by_name(derived), lambda: together(_columns(runs)))
+
+        return Change(difference(new, old, now, was), difference(old, new, was, now))
 
     def _collect(self, state: State, role: str) -> Facts:
         keys = [k for k in state.total(role) if not hidden(k)]
@@ -445,7 +511,7 @@ class Gathered(Mapping[Key, Relation]):
 
 def _without_arrived(answer: dict[str, Any]) -> dict[str, Any]:
     """An answer as it stands when another update begins."""
-    manifest = [stored for stored in answer["manifest"] if stored[0] != ARRIVED]
+    manifest = [stored for stored in answer["manifest"] if stored[0] not in (ARRIVED, GONE)]
     return {**answer, "manifest": manifest, ARRIVED: {}, "arrived explicit": {}}
 
 

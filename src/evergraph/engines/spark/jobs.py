@@ -11,7 +11,7 @@ import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from evergraph.errors import UserError
+from evergraph.errors import Position, UserError
 
 FAILURES = (PySparkException, Py4JError)
 Batches = Iterator[pa.RecordBatch]
@@ -40,9 +40,10 @@ def saying(work: Work) -> Callable[[Batches], Batches]:
 def failure(error: Exception) -> UserError:
     """A job's failure in one line: the user's mistake, if a worker found one, or Spark's reason."""
     text = str(error)
-    mistake = re.search(r"error (EG\d+): (.*) \(hint: (.*)\)", text)
+    mistake = re.search(r"UserError: (?:(.+?):(\d+):(\d+): )?error (EG\d+): (.*) \(hint: (.*)\)$", text, re.MULTILINE)
     if mistake:
-        return UserError(mistake[1], mistake[2], mistake[3])
+        at = Position(mistake[1], int(mistake[2]), int(mistake[3])) if mistake[1] else None
+        return UserError(mistake[4], mistake[5], mistake[6], at)
     lines = [line for line in text.splitlines() if line.strip()]
     named = [line.strip() for line in lines if re.match(r"\w+(Error|Exception|Interrupt): ", line.strip())]
     reason = (named or lines or ["unknown"])[0]

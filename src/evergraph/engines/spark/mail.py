@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -23,6 +23,12 @@ class Kind(StrEnum):
     """Facts that some shard derived, or copies of facts that live elsewhere too."""
     EXPLICIT = "explicit"
     """Facts that become explicit at their owner."""
+    RETRACT = "retract"
+    """Facts that cease to be explicit at their owner."""
+    DOUBT = "doubt"
+    """Facts that have lost an instance somewhere, for their owner to decide."""
+    GONE = "gone"
+    """Facts that went, for every shard."""
     CALL = "call"
     """Nothing: it only makes the shard take part."""
     ANSWER = "answer"
@@ -57,11 +63,11 @@ def to_table(letters: Iterable[Letter]) -> pa.Table:
     return pa.table([pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
 
 
-def read(mail: pa.Table) -> Iterator[tuple[str, Key, int, Words]]:
-    """Kind, key, arity and rows of each letter that holds facts; the rows are views on Arrow's buffers."""
+def read(mail: pa.Table, wanted: Sequence[Kind]) -> Iterator[tuple[str, Key, int, Words]]:
+    """Kind, key, arity and rows of each letter of some kinds; the rows are views on Arrow's buffers."""
     kinds, keys, arities = (mail.column(name).to_pylist() for name in ("kind", "key", "arity"))
     for kind, key, arity, blob in zip(kinds, keys, arities, mail.column("words"), strict=True):
-        if kind in (Kind.DERIVED, Kind.EXPLICIT):
+        if kind in wanted:
             yield kind, key_of(key), arity, cut(np.frombuffer(blob.as_buffer(), np.uint64), arity)
 
 

@@ -1,0 +1,110 @@
+"""One update at one shard when facts may go: the steps that maintenance algorithms are made of, stratum by stratum.
+
+    retreat(s):  what lost its support goes, as far as the algorithm lets it
+    advance(s):  what is new arrives with its consequences; what went and still follows comes back
+
+Invariant: before stratum s, everything below it is settled: the net difference between the facts at the beginning of the
+update and those there now is what came and what went. A fact that went and came back is in neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from evergraph.engines.base import Keep
+from evergraph.engines.fixpoint import Fixpoint
+from evergraph.engines.prove import Prover, derives
+from evergraph.engines.relation import Relation, Run
+from evergraph.engines.retreat import Retreat, rederive
+from evergraph.plan.model import Key
+from evergraph.plan.schedule import Component
+
+if TYPE_CHECKING:
+    from evergraph.engines.shard import Shard
+
+Relations = Mapping[Key, Relation]
+
+
+class Upkeep:
+    def __init__(self, shard: Shard, old: Relations) -> None:
+        self.shard, self.old = shard, old
+        self.touched: set[Key] = set()
+        """Relations that have gained or lost facts."""
+        self.doubtful: dict[Key, Run] = {}
+        """Facts that are no longer explicit. The first stratum decides: what only a later one derives goes, and comes back."""
+        self.rounds = 0
+        for scheduler in shard.schedulers:
+            assert scheduler.last is not None  # made while the facts are still the old ones
+
+    def came(self) -> dict[Key, Relation]:
+        """What is there and was not, by relation. Cost: the change."""
+        return self._net(self.shard.relations, self.old)
+
+    def went(self) -> dict[Key, Relation]:
+        return self._net(self.old, self.shard.relations)
+
+    def _net(self, some: Relations, others: Relations) -> dict[Key, Relation]:
+        out = {}
+        for key in self.touched & some.keys():
+            words = some[key].less(others.get(key))
+            if len(words[0]):
+                out[key] = Relation(Run(self.shard.arrays, some[key].arity, words))
+        return out
+
+    # -- going -------------------------------------------------------------------------------------------------------
+
+    def retreat(self, stratum: int, keep: Keep) -> None:
+        """Let facts of this stratum go: those in doubt, and those whose instances used something that went."""
+        scheduler = self.shard.schedulers[stratum]
+        components = (*scheduler.schema, *scheduler.last.components)
+        came, derived_here = self.came(), derives(components)
+        retreat = Retreat(self.shard.kernel, self.old, self._not_explicit)
+        retreat.depart({key: relation.base for key, relation in self.went().items()})
+        doubtful, self.doubtful = self.doubtful, {}
+        self._leave(retreat, {key: run for key, run in doubtful.items() if not derived_here(key)})
+        if keep == Keep.PROVED:
+            prover = Prover(self.shard.kernel, components, self.shard.relations, self.shard.explicit)
+            retreat.doom_all = lambda goals: prover.unproved(goals, retreat.relations)
+        self._leave(retreat, retreat.doom_all({key: run for key, run in doubtful.items() if derived_here(key)}))
+        retreat.lose_to(components, came)
+        retreat.close(components, False)
+        self.rounds += retreat.rounds
+        self._apply(retreat.arrived)
+
+    def _leave(self, retreat: Retreat, runs: Mapping[Key, Run]) -> None:
+        retreat.depart(runs)
+        self._apply(runs)
+
+    def _apply(self, gone: Mapping[Key, Run]) -> None:
+        """Take facts out of the present state that are still in it."""
+        for key, run in gone.items():
+            now = self.shard.relations[key]
+            there = now.contains(run.words)
+            self.shard.relations[key] = now.remove(Run(run.arrays, run.arity, tuple(w[there] for w in run.words)))
+            self.touched.add(key)
+
+    def _not_explicit(self, key: Key, run: Run) -> Run:
+        known = self.shard.explicit.get(key)
+        return run if known is None else Run(run.arrays, run.arity, known.new(run.words))
+
+    # -- coming ------------------------------------------------------------------------------------------------------
+
+    def advance(self, stratum: int) -> None:
+        """Draw the consequences of what came, and bring back what went and still follows."""
+        shard, scheduler = self.shard, self.shard.schedulers[stratum]
+        came, went = self.came(), self.went()
+        fixpoint = Fixpoint(shard.kernel, shard.relations, shard.sieve)
+        for key, relation in came.items():
+            fixpoint.before[key] = shard.relations[key].remove(relation.base)
+            fixpoint.arrived.add(key, relation.base)
+        self._advance(fixpoint, scheduler.schema, went)
+        scheduler.forget_if_changed(went)
+        self._advance(fixpoint, scheduler.schedule(fixpoint.arrived, False).components, went)
+        self.touched |= set(fixpoint.arrived)
+        self.rounds += fixpoint.rounds
+
+    def _advance(self, fixpoint: Fixpoint, components: tuple[Component, ...], went: dict[Key, Relation]) -> None:
+        fixpoint.insert(rederive(self.shard.kernel, components, went, self.shard.relations))
+        fixpoint.gain_from(components, went)
+        fixpoint.close(components, False)
