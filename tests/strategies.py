@@ -6,6 +6,10 @@ program is stratified. Triples with variable predicates read and write the tripl
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import product
+from random import Random
+
 from hypothesis import strategies as st
 
 from evergraph.rules.model import (
@@ -129,3 +133,63 @@ def ontology_triples(draw: st.DrawFn) -> Atom:
 
 
 ontology_updates = st.lists(st.lists(ontology_triples(), min_size=1, max_size=6), min_size=1, max_size=3)
+
+
+# Programs whose rules fire: triples in several strata, and few names, so that most rules have instances.
+
+LAYERS = [
+    [f"<{EX}p0>", f"<{EX}q0>", (TYPE, f"<{EX}C0>")],
+    [f"<{EX}p1>", f"<{EX}q1>", (TYPE, f"<{EX}C1>")],
+    [f"<{EX}p2>", (TYPE, f"<{EX}C2>")],
+]
+
+
+@st.composite
+def layered_atoms(draw: st.DrawFn, most: int, least: int = 0) -> Atom:
+    """A triple of a layer; a named relation stands beside the triples of each."""
+    layer = draw(st.integers(least, most))
+    chosen = draw(st.sampled_from([*LAYERS[layer], f"r{layer}"]))
+    if isinstance(chosen, tuple):
+        return Atom(TRIPLE, (draw(terms()), *chosen))
+    if chosen.startswith("r"):
+        return Atom(chosen, (draw(terms()), draw(terms())))
+    return Atom(TRIPLE, (draw(terms()), chosen, draw(terms())))
+
+
+@st.composite
+def layered_rules(draw: st.DrawFn) -> Rule:
+    layer = draw(st.sampled_from([0, 1, 1, 2]))
+    body: list[BodyItem] = [draw(layered_atoms(layer)) for _ in range(draw(st.integers(1, 2)))]
+    if layer == 2 and draw(st.integers(0, 3)) == 0:
+        body.append(Atom(TRIPLE, (Variable("x"), Variable("p"), Variable("y"))))
+    bound = sorted({v for a in body for v in a.variables}, key=str)
+
+    def safe(atom: Atom) -> Atom:
+        choice = st.sampled_from([*bound, NAMES[0], NAMES[1]])
+        return Atom(atom.relation, tuple(draw(choice) if isinstance(t, Variable) and t not in bound else t for t in atom.terms))
+
+    if layer and draw(st.integers(0, 3)):
+        body += [Negation(safe(draw(layered_atoms(layer - 1)))) for _ in range(draw(st.integers(1, 2)))]
+    return Rule(safe(draw(layered_atoms(layer, layer))), tuple(body))
+
+
+layered_programs = st.builds(lambda rs: Program(tuple(rs)), st.lists(layered_rules(), min_size=1, max_size=6))
+
+
+def dense_changes(program: Program, rng: Random) -> Iterator[tuple[list[Atom], list[Atom]]]:
+    """Facts to insert and facts to delete, over few names, so that rules have instances: first many, then some."""
+    names = [*NAMES[:2], f"<{EX}C>"]
+    pool = set()
+    for rule in program.rules:
+        for atom in (rule.head, *rule.atoms, *rule.negations):
+            for values in product(names, repeat=len(atom.terms)):
+                row = [v if isinstance(t, Variable) else t for t, v in zip(atom.terms, values, strict=True)]
+                if atom.relation == TRIPLE and isinstance(atom.terms[1], Variable):
+                    row[1] = rng.choice([f"<{EX}p>", f"<{EX}p0>", f"<{EX}p2>"])
+                pool.add(Atom(atom.relation, tuple(row)))
+    possible, there = sorted(pool, key=str), set[Atom]()
+    for part in (0.3, 0.1, 0.1, 0.3):
+        insert = {fact for fact in possible if rng.random() < part}
+        delete = {fact for fact in sorted(there, key=str) if rng.random() < part} - insert
+        there = (there - delete) | insert
+        yield sorted(insert, key=str), sorted(delete, key=str)

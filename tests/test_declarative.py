@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import product
 from random import Random
 from unittest.mock import patch
 
@@ -23,9 +22,9 @@ from evergraph.maintain.declarative import Maintenance, declarative
 from evergraph.maintain.maintenance_program import rewrite
 from evergraph.maintain.outcome import Outcome
 from evergraph.plan.compile import Plan
-from evergraph.rules.model import RDFS, TRIPLE, TYPE, XSD, Atom, BodyItem, Negation, Rule, Variable
+from evergraph.rules.model import RDFS, TRIPLE, XSD, Atom, BodyItem, Rule
 from evergraph.rules.sources import SETS
-from strategies import EX, NAMES, ontology_updates, programs, terms
+from strategies import EX, dense_changes, layered_programs, ontology_updates, programs
 
 
 @contextmanager
@@ -202,65 +201,7 @@ def test_rewritten_rule_sets_parse_back(rules: str) -> None:
     assert Program.parse(str(rewritten)) == rewritten
 
 
-# -- triples in several strata -----------------------------------------------------------------------------------------
-
-LAYERS = [
-    [f"<{EX}p0>", f"<{EX}q0>", (TYPE, f"<{EX}C0>")],
-    [f"<{EX}p1>", f"<{EX}q1>", (TYPE, f"<{EX}C1>")],
-    [f"<{EX}p2>", (TYPE, f"<{EX}C2>")],
-]
-
-
-@st.composite
-def layered_atoms(draw: st.DrawFn, most: int, least: int = 0) -> Atom:
-    """A triple of a layer; a named relation stands beside the triples of each."""
-    layer = draw(st.integers(least, most))
-    chosen = draw(st.sampled_from([*LAYERS[layer], f"r{layer}"]))
-    if isinstance(chosen, tuple):
-        return Atom(TRIPLE, (draw(terms()), *chosen))
-    if chosen.startswith("r"):
-        return Atom(chosen, (draw(terms()), draw(terms())))
-    return Atom(TRIPLE, (draw(terms()), chosen, draw(terms())))
-
-
-@st.composite
-def layered_rules(draw: st.DrawFn) -> Rule:
-    layer = draw(st.sampled_from([0, 1, 1, 2]))
-    body: list[BodyItem] = [draw(layered_atoms(layer)) for _ in range(draw(st.integers(1, 2)))]
-    if layer == 2 and draw(st.integers(0, 3)) == 0:
-        body.append(Atom(TRIPLE, (Variable("x"), Variable("p"), Variable("y"))))
-    bound = sorted({v for a in body for v in a.variables}, key=str)
-
-    def safe(atom: Atom) -> Atom:
-        choice = st.sampled_from([*bound, NAMES[0], NAMES[1]])
-        return Atom(atom.relation, tuple(draw(choice) if isinstance(t, Variable) and t not in bound else t for t in atom.terms))
-
-    if layer and draw(st.integers(0, 3)):
-        body += [Negation(safe(draw(layered_atoms(layer - 1)))) for _ in range(draw(st.integers(1, 2)))]
-    return Rule(safe(draw(layered_atoms(layer, layer))), tuple(body))
-
-
-layered_programs = st.builds(lambda rs: Program(tuple(rs)), st.lists(layered_rules(), min_size=1, max_size=6))
-
-
-def changes(program: Program, rng: Random) -> Iterator[tuple[list[Atom], list[Atom]]]:
-    """Facts to insert and facts to delete, over few names, so that rules have instances: first many, then some."""
-    names = [*NAMES[:2], f"<{EX}C>"]
-    pool = set()
-    for rule in program.rules:
-        for atom in (rule.head, *rule.atoms, *rule.negations):
-            for values in product(names, repeat=len(atom.terms)):
-                row = [v if isinstance(t, Variable) else t for t, v in zip(atom.terms, values, strict=True)]
-                if atom.relation == TRIPLE and isinstance(atom.terms[1], Variable):
-                    row[1] = rng.choice([f"<{EX}p>", f"<{EX}p0>", f"<{EX}p2>"])
-                pool.add(Atom(atom.relation, tuple(row)))
-    possible, there = sorted(pool, key=str), set[Atom]()
-    for part in (0.3, 0.1, 0.1, 0.3):
-        insert = {fact for fact in possible if rng.random() < part}
-        delete = {fact for fact in sorted(there, key=str) if rng.random() < part} - insert
-        there = (there - delete) | insert
-        yield sorted(insert, key=str), sorted(delete, key=str)
-
+# -- programs ---------------------------------------------------------------------------------------------------------
 
 ONCE = settings(max_examples=150, phases=[Phase.generate], suppress_health_check=[HealthCheck.too_slow])
 
@@ -283,7 +224,7 @@ def test_maintenance_equals_recomputation(strategy: st.SearchStrategy[Program], 
     def law(program: Program, seed: int) -> None:
         slow = KnowledgeGraph(program, engine="reference")
         with maintained(program, engine) as fast:
-            for insert, delete in changes(program, Random(seed)):
+            for insert, delete in dense_changes(program, Random(seed)):
                 got = fast.update(insert=insert, delete=delete)
                 want = slow.update(insert=insert, delete=delete, algorithm="recompute")
                 said = f"{program}\nseed {seed}, inserting {insert}, deleting {delete}"

@@ -107,17 +107,20 @@ def _chunks(path: Path) -> Iterator[tuple[int, pa.Array]]:
                 chunk = pa.concat_arrays(file.read_row_group(group, ["term"]).column("term").chunks)
                 yield start, chunk
                 start += len(chunk)
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, ValueError, KeyError, pa.ArrowException) as error:
         raise damaged(path, error) from error
 
 
 def _take(path: Path, places: np.ndarray) -> Iterator[pa.Array]:
     """The terms at some places of a file, in order."""
     start = 0
-    with pq.ParquetFile(path, page_checksum_verification=True) as file:
-        for group in range(file.num_row_groups):
-            rows = file.metadata.row_group(group).num_rows
-            mine = places[(places >= start) & (places < start + rows)] - start
-            if len(mine):
-                yield pa.concat_arrays(file.read_row_group(group, ["term"]).column("term").chunks).take(pa.array(mine))
-            start += rows
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            for group in range(file.num_row_groups):
+                rows = file.metadata.row_group(group).num_rows
+                mine = places[(places >= start) & (places < start + rows)] - start
+                if len(mine):
+                    yield pa.concat_arrays(file.read_row_group(group, ["term"]).column("term").chunks).take(pa.array(mine))
+                start += rows
+    except (OSError, ValueError, KeyError, pa.ArrowException) as error:
+        raise damaged(path, error) from error

@@ -164,6 +164,18 @@ class SparkEngine:
             step=Step.RETREAT,
             begin=True,
         )
+        letters = self._retractions()
+        more = None
+        if not self._delivered:
+            letters += self._parcels(self._staged, Kind.EXPLICIT)
+            more, self._delivered = self._files, True
+        return self._run(job, letters, more)
+
+    def replace(self, plus: Facts, minus: Facts) -> None:
+        raise UserError("EG205", "Spark cannot run a maintenance program", "use algorithm dred, or the memory engine")
+
+    def _retractions(self) -> list[Letter]:
+        """Letters to the owners of facts that are to be explicit no longer, once."""
         arrays, placement = self.schema.arrays, self.state.placement
         letters = []
         for key, run in self._retracted.items():
@@ -174,14 +186,7 @@ class SparkEngine:
                     words = tuple(w[mine] for w in run.words)
                     letters.append(mail.letter(self.labels[shard], Kind.RETRACT, key, run.arity, words))
         self._retracted = {}
-        more = None
-        if not self._delivered:
-            letters += self._parcels(self._staged, Kind.EXPLICIT)
-            more, self._delivered = self._files, True
-        return self._run(job, letters, more)
-
-    def replace(self, plus: Facts, minus: Facts) -> None:
-        raise UserError("EG205", "Spark cannot run a maintenance program", "use algorithm dred, or the memory engine")
+        return letters
 
     def advance(self, stratum: int) -> Closed:
         self.schema.relations = {}
@@ -272,7 +277,9 @@ class SparkEngine:
         return self._run(job, letters, more)
 
     def forget_derived(self) -> None:
-        self._recomputed = self._restart = True
+        if self._retracted and not self._first:
+            self._run(replace(self.job(), step=Step.RETREAT), self._retractions(), None)
+        self._recomputed, self._restart, self._deleting = True, True, False
         self.schema.relations = {}
         self.schema.begin()
 
