@@ -20,8 +20,8 @@ from evergraph.maintain.seminaive import insert as seminaive
 from evergraph.plan.compile import Plan
 
 ALGORITHMS = ("auto", "recompute", "declarative", "dred", "backward-forward")
-FEW = 200
-"""Up to one explicit fact in so many is deleted step by step."""
+FEW, SMALL = 200, 1000
+"""Up to one explicit fact in so many is deleted step by step; in a graph with fewer explicit facts than this, any number."""
 
 
 def maintain(
@@ -59,6 +59,6 @@ def choose(engine: Engine, plan: Plan, delete: Facts) -> tuple[str, str]:
     negation = any(rule.negated for rules in plan.strata for rule in rules.rules)
     if not explicit or not (going or negation):
         return "seminaive", "insertions only"
-    if going * FEW > explicit:
+    if going * FEW > explicit > SMALL:
         return "recompute", f"{going:,} of {explicit:,} explicit facts are to go: more than one in {FEW}"
     return "dred", f"{going:,} of {explicit:,} explicit facts are to go" if going else "rules negate: facts may have to go"
