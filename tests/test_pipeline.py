@@ -11,10 +11,12 @@ import gzip
 import hashlib
 import json
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import islice
 from pathlib import Path
+from random import Random
+from shutil import copytree
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
@@ -47,7 +49,7 @@ from evergraph.store.dictionary import FileDictionary
 from evergraph.store.layout import DICTIONARY, FACTS, RELATIONS
 from evergraph.store.log import TABLES
 from evergraph.terms import Dictionary
-from strategies import ontology_updates, programs, updates
+from strategies import dense_changes, layered_programs, ontology_updates, programs, updates
 
 SUB = "<http://www.w3.org/2000/01/rdf-schema#subClassOf>"
 DOMAIN = "<http://www.w3.org/2000/01/rdf-schema#domain>"
@@ -176,6 +178,8 @@ def in_process(**settings: int) -> Iterator[Session]:
         yield Session()
 
 
+Step = tuple[list[Atom], list[Atom]]
+"""Facts to insert and facts to delete."""
 few = settings(max_examples=40, phases=[Phase.generate])
 TINY = [
     {"BLOCK_BYTES": n, "LOOK_BACK": 7, "TERMS_PER_FILE": m} for n, m in ((1, 2), (60, 5), (200, 1 << 20), (1 << 20, 1 << 20))
@@ -198,17 +202,17 @@ def as_input(folder: Path, facts: Sequence[Atom], how: str) -> Any:
 hows = st.lists(st.tuples(st.sampled_from(["files", "files", "text"]), st.booleans()), min_size=4, max_size=4)
 
 
-def grow_two_stores(program: Program, steps: list[list[Atom]], ways: list[tuple[str, bool]], settings: dict[str, int]) -> None:
+def grow_two_stores(program: Program, steps: Iterable[Step], ways: list[tuple[str, bool]], settings: dict[str, int]) -> None:
     """The same updates on both engines; `ways` says how facts are given and whether the graphs are opened again before."""
     with tempfile.TemporaryDirectory() as name, in_process(**settings) as session:
         folder = Path(name)
         kg, plain = (KnowledgeGraph(program, store=folder / e, engine=g) for e, g in (("s", session), ("m", "memory")))
-        for number, (facts, (how, again)) in enumerate(zip(steps, ways, strict=False)):
+        for number, ((insert, delete), (how, again)) in enumerate(zip(steps, ways, strict=False)):
             if number and again:
                 kg, plain = KnowledgeGraph.open(folder / "s", engine=session), KnowledgeGraph.open(folder / "m")
-            source = as_input(folder / f"{number}", facts, how)
-            report, want = kg.update(insert=source), plain.update(insert=source)
-            what = f"{program}\n{steps}\n{ways}\n{settings}\nafter update {number}"
+            source = as_input(folder / f"{number}", insert, how)
+            report, want = (one.update(insert=source, delete=delete) for one in (kg, plain))
+            what = f"{program}\n{ways}\n{settings}\nupdate {number}: {insert}\nless {delete}"
             assert_equal(kg, plain, what)
             assert (report.inserted, report.deleted) == (want.inserted, want.deleted), what
             assert report.version == want.version, what
@@ -221,7 +225,15 @@ def grow_two_stores(program: Program, steps: list[list[Atom]], ways: list[tuple[
 def test_shards_and_memory_write_the_same_bytes(
     program: Program, steps: list[list[Atom]], ways: list[tuple[str, bool]], settings: dict[str, int]
 ) -> None:
-    grow_two_stores(program, steps, ways, settings)
+    grow_two_stores(program, [(step, []) for step in steps], ways, settings)
+
+
+@given(layered_programs, st.randoms(use_true_random=False), hows, st.sampled_from(TINY))
+@few
+def test_shards_and_memory_write_the_same_bytes_after_deletions(
+    program: Program, rng: Random, ways: list[tuple[str, bool]], settings: dict[str, int]
+) -> None:
+    grow_two_stores(program, dense_changes(program, rng), ways, settings)
 
 
 @pytest.mark.parametrize("rules", ["rhodf", "owl2rl"])
@@ -231,9 +243,32 @@ def test_shards_and_memory_write_the_same_bytes_of_ontologies(rules: str) -> Non
     @given(ontology_updates, hows, st.sampled_from(TINY))
     @settings(max_examples=8, phases=[Phase.generate])
     def law(steps: list[list[Atom]], ways: list[tuple[str, bool]], settings: dict[str, int]) -> None:
-        grow_two_stores(program, steps, ways, settings)
+        grow_two_stores(program, [(step, []) for step in steps], ways, settings)
 
     law()
+
+
+def test_an_update_whose_preparation_failed_can_be_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bringing the facts of a store to their homes comes before the update, and may fail as it may."""
+    with in_process() as session:
+        plain = KnowledgeGraph(NAMED, store=tmp_path / "m")
+        plain.update(insert=FIRST)
+        copytree(tmp_path / "m", tmp_path / "s")
+        kg = KnowledgeGraph.open(tmp_path / "s", engine=session)
+        real = InProcess._superstep
+
+        def fail(*given: Any) -> Any:
+            monkeypatch.setattr(InProcess, "_superstep", real)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(InProcess, "_superstep", fail)
+        with pytest.raises(KeyboardInterrupt):
+            kg.update(insert=SECOND)
+        assert_equal(kg, plain)
+        for one in (kg, plain):
+            one.update(insert=SECOND)
+        assert_equal(kg, plain)
+        assert_same_bytes(tmp_path / "s", tmp_path / "m")
 
 
 # -- the workers' functions ------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import duckdb
@@ -34,7 +35,7 @@ from evergraph.store.layout import DICTIONARY, FACTS, RELATIONS, RULES
 from evergraph.store.lock import SCRATCH, Scratch
 from evergraph.store.log import TABLES
 from evergraph.store.read import read_terms
-from strategies import CLASSES, NAMES, NUMBERS, facts, programs
+from strategies import CLASSES, NAMES, NUMBERS, dense_changes, facts, layered_programs, programs
 
 CLASSES_OF = "<http://www.w3.org/2000/01/rdf-schema#subClassOf>"
 IS_A = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
@@ -139,6 +140,27 @@ def test_the_feeds_of_all_versions_add_up_to_each_version(program: Program, step
         for version, want in enumerate(replayed(kg)):
             for got, expected in zip(want, held[version], strict=True):
                 assert_same(got, expected, f"{program}\n{steps}\nversion {version}")
+
+
+@given(layered_programs, st.randoms(use_true_random=False), st.lists(st.booleans(), min_size=4, max_size=4))
+@few
+def test_deletions_in_a_store_equal_the_reference_and_are_in_its_feeds(
+    program: Program, rng: Random, fresh: list[bool]
+) -> None:
+    slow = KnowledgeGraph(program, engine="reference")
+    with tempfile.TemporaryDirectory() as folder:
+        kg = KnowledgeGraph(program, store=f"{folder}/g")
+        held: dict[int, tuple[set[str], set[str]]] = {}
+        for number, (insert, delete) in enumerate(dense_changes(program, rng)):
+            if number and fresh[number]:
+                kg = KnowledgeGraph.open(f"{folder}/g")
+            slow.update(insert=insert, delete=delete)
+            kg.update(insert=insert, delete=delete)
+            for got in (kg, KnowledgeGraph.open(f"{folder}/g")):
+                assert_equal(got, slow, f"{program}\nupdate {number}: {insert}\nless {delete}")
+            held[kg.version] = everything(kg, Which.EXPLICIT), everything(kg, Which.DERIVED)
+        for version, got in enumerate(replayed(kg)):
+            assert got == held[version], f"{program}\nversion {version}"
 
 
 def replayed(kg: KnowledgeGraph) -> Iterator[tuple[set[str], set[str]]]:
@@ -267,7 +289,7 @@ def test_a_failed_update_leaves_store_and_graph_as_they_were(tmp_path: Path) -> 
     assert_equal(KnowledgeGraph.open(tmp_path / "g"), kg)
 
 
-@pytest.mark.parametrize("name", ["with space", "a#b", "100%", "é", "[1]", "it's"])
+@pytest.mark.parametrize("name", ["with space", "a#b", "é", "[1]", "it's"])
 def test_a_store_may_stand_in_a_folder_of_any_name(tmp_path: Path, name: str) -> None:
     kg = made(tmp_path / name, FAMILY, triple(1))
     Store(tmp_path / name).compact()
@@ -277,7 +299,7 @@ def test_a_store_may_stand_in_a_folder_of_any_name(tmp_path: Path, name: str) ->
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
-@pytest.mark.parametrize("name", ["a%20b", "two\nlines"])
+@pytest.mark.parametrize("name", ["100%", "a%20b", "two\nlines"])
 def test_a_folder_whose_name_delta_cannot_take_is_refused_before_anything_is_written(tmp_path: Path, name: str) -> None:
     with pytest.raises(UserError, match="EG401"):
         made(tmp_path / name, FAMILY)
@@ -629,6 +651,7 @@ def test_a_failed_catching_up_is_tried_again(tmp_path: Path) -> None:
     Path(new).rename(f"{new}.gone")
     with pytest.raises(UserError, match="EG406"):
         second.update(insert=triple(3))
+    assert (second.version, len(second)) == (0, 1), "it is what it was"
     Path(f"{new}.gone").rename(new)
     second.update(insert=triple(3))
     opened = KnowledgeGraph.open(tmp_path / "g")
