@@ -34,8 +34,8 @@ class Upkeep:
         self.doubtful: dict[Key, Run] = {}
         """Facts that are no longer explicit. The first stratum decides: what only a later one derives goes, and comes back."""
         self.rounds = 0
-        for scheduler in shard.schedulers:
-            assert scheduler.last is not None  # made while the facts are still the old ones
+        self._lost_by = [(*scheduler.schema, *scheduler.last.components) for scheduler in shard.schedulers]
+        """The rules of each stratum as they could fire when the update began: by these instances are lost."""
 
     def came(self) -> dict[Key, Relation]:
         """What is there and was not, by relation. Cost: the change."""
@@ -56,8 +56,7 @@ class Upkeep:
 
     def retreat(self, stratum: int, keep: Keep) -> None:
         """Let facts of this stratum go: those in doubt, and those whose instances used something that went."""
-        scheduler = self.shard.schedulers[stratum]
-        components = (*scheduler.schema, *scheduler.last.components)
+        components = self._lost_by[stratum]
         came, derived_here = self.came(), derives(components)
         retreat = Retreat(self.shard.kernel, self.old, self._not_explicit)
         retreat.depart({key: relation.base for key, relation in self.went().items()})
