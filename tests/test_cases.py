@@ -34,20 +34,30 @@ def expected(folder: Path, step: str) -> tuple[set[str], set[str]]:
     return {s for f, s in shown.items() if f.relation == TRIPLE}, {s for f, s in shown.items() if f.relation != TRIPLE}
 
 
-def run_case(folder: Path, program: Program, engine: object) -> None:
-    """Insert the base and then each step, and compare with what is expected after each."""
+def source(path: Path) -> object:
+    return path.read_text() if path.suffix == ".nt" else path
+
+
+def run_case(folder: Path, program: Program, engine: object, algorithm: str = "auto") -> None:
+    """Insert the base, then delete and insert what each step says, and compare with what is expected after each."""
     kg = KnowledgeGraph(program, engine=engine)
-    steps = [("00", [p for p in (folder / "base.nt", folder / "base.dlog") if p.exists()])]
-    for path in sorted(folder.glob("[0-9][0-9].insert.*")):
-        steps.append((path.name[:2], [path]))
-    for step, paths in steps:
-        for path in paths:
-            kg.update(insert=path.read_text() if path.suffix == ".nt" else path)
-        want_triples, want_named = expected(folder, step)
-        shown = {name for f in want_named for name in [f.partition("(")[0]]} | {"inconsistency"}
-        assert_same(triples(kg), want_triples, f"{folder.name} after step {step}")
-        named = {f for f in everything(kg) if f.partition("(")[0] in shown}
-        assert_same(named, want_named, f"{folder.name} after step {step}, named relations")
+    for path in (folder / "base.nt", folder / "base.dlog"):
+        if path.exists():
+            kg.update(insert=source(path))
+    assert_expected(kg, folder, "00")
+    for step in sorted({path.name[:2] for kind in ("insert", "delete") for path in folder.glob(f"[0-9][0-9].{kind}.*")}):
+        for kind in ("delete", "insert"):
+            for path in sorted(folder.glob(f"{step}.{kind}.*")):
+                kg.update(**{kind: source(path)}, algorithm=algorithm)
+        assert_expected(kg, folder, step)
+
+
+def assert_expected(kg: KnowledgeGraph, folder: Path, step: str) -> None:
+    want_triples, want_named = expected(folder, step)
+    shown = {name for f in want_named for name in [f.partition("(")[0]]} | {"inconsistency"}
+    assert_same(triples(kg), want_triples, f"{folder.name} after step {step}")
+    named = {f for f in everything(kg) if f.partition("(")[0] in shown}
+    assert_same(named, want_named, f"{folder.name} after step {step}, named relations")
 
 
 def test_there_are_cases() -> None:
@@ -58,6 +68,15 @@ def test_there_are_cases() -> None:
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda f: f"{f.parent.name}/{f.name}")
 def test_case(folder: Path, engine: str) -> None:
     run_case(folder, rules_of(folder), engine)
+
+
+DELETING = [folder for folder in FOLDERS if any(folder.glob("*.delete.*"))]
+
+
+@pytest.mark.parametrize("algorithm", ["recompute", "declarative", "dred", "backward-forward"])
+@pytest.mark.parametrize("folder", DELETING, ids=lambda f: f"{f.parent.name}/{f.name}")
+def test_case_by_every_algorithm(folder: Path, algorithm: str) -> None:
+    run_case(folder, rules_of(folder), "memory", algorithm)
 
 
 @pytest.mark.spark
