@@ -28,6 +28,7 @@ from evergraph.store import Info, Snapshot, Store
 from evergraph.store.dictionary import FileDictionary
 from evergraph.store.layout import SHARDS
 from evergraph.store.lock import Scratch
+from evergraph.store.log import writes
 from evergraph.store.read import read_facts, read_program, read_terms
 from evergraph.terms import Dictionary, Ids
 from evergraph.values import Values
@@ -115,8 +116,17 @@ class KnowledgeGraph(Reading):
             self._values.name_datatypes()
 
     def _take(self, snapshot: Snapshot, engine: Any) -> None:
-        """Become what a snapshot holds. Until all of it is read nothing of this graph counts: `_stale` says so."""
-        self._stale, self._snapshot = True, snapshot
+        """Become what a snapshot holds; if it cannot be read, stay what this graph is."""
+        before = dict(self.__dict__)
+        try:
+            self._read_snapshot(snapshot, engine)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _read_snapshot(self, snapshot: Snapshot, engine: Any) -> None:
+        self._snapshot = snapshot
         program, info = read_program(snapshot), snapshot.info
         if _is_spark(engine):
             self._setup(program, FileDictionary.of(snapshot), engine, info.shards)
@@ -185,7 +195,8 @@ class KnowledgeGraph(Reading):
             )
         with self._store.writing():
             self._catch_up(self._store)
-            return self._update(asked)
+            with writes(self._store.path):
+                return self._update(asked)
 
     def _catch_up(self, store: Store) -> None:
         """Take over what other writers have committed since this graph was read."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import uuid
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -79,21 +80,21 @@ class NewFile:
 
 
 def write_file(store: Path, table: str, rows: pa.Table, shard: int | None = None) -> NewFile:
-    """One Parquet file, under a name of its own."""
+    """One Parquet file, under a name of its own that ends in the checksum of all its bytes."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows, sink, row_group_size=ROW_GROUP, **COMMON, **WRITING[table])
+    data = sink.getvalue()
     folder = "" if shard is None else f"shard={shard}/"
-    path = f"{folder}part-{uuid.uuid4().hex}.parquet"
+    path = f"{folder}part-{uuid.uuid4().hex}-{zlib.crc32(data):08x}.parquet"
     target = store / table / path
     target.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(
-        rows,
-        target,
-        row_group_size=ROW_GROUP,
-        compression="zstd",
-        write_page_checksum=True,
-        store_schema=False,
-        **WRITING[table],
-    )
-    return NewFile(table, path, target.stat().st_size, rows.num_rows, shard, _stats(rows))
+    target.write_bytes(data)
+    return NewFile(table, path, len(data), rows.num_rows, shard, _stats(rows))
+
+
+def is_whole(path: Path, data: bytes) -> bool:
+    """Whether these are the bytes that a file was written with."""
+    return path.stem.rpartition("-")[2] == f"{zlib.crc32(data):08x}"
 
 
 def write_shard(store: Path, shard: int, changed: Iterable[Changed]) -> list[NewFile]:

@@ -1,6 +1,6 @@
 """From a snapshot's files to relations, terms and rules.
 
-Contract: every page read is checked against its checksum; a file that does not read whole is named in the error.
+Contract: every file that is read is checked against the checksum in its name; one that is damaged is named in the error.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from evergraph.engines.changes import Held
 from evergraph.engines.relation import Relation, Run
 from evergraph.plan.model import Key
 from evergraph.rules.model import Program
-from evergraph.store.layout import DICTIONARY, FACTS, RELATIONS, RULES, SCHEMAS, read_named, read_triples
+from evergraph.store.layout import DICTIONARY, FACTS, RELATIONS, RULES, is_whole, read_named, read_triples
 from evergraph.store.log import Snapshot, StoredFile, damaged
 
 Parts = dict[tuple[Key, int], list[tuple[Words, Array]]]
@@ -26,15 +26,13 @@ Parts = dict[tuple[Key, int], list[tuple[Words, Array]]]
 
 
 def read_table(path: Path) -> pa.Table:
-    """One data file, its checksums verified. What has none, the names of columns, is compared with what they must be."""
-    table = path.parent.parent.name if "=" in path.parent.name else path.parent.name
+    """One data file, every byte of it checked."""
     try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            rows = file.read()
-        if rows.schema.names != SCHEMAS[table].names:
-            raise ValueError("it has other columns")
-        return rows
-    except (OSError, ValueError, KeyError, pa.ArrowException) as error:
+        data = path.read_bytes()
+        if not is_whole(path, data):
+            raise ValueError("its checksum is another")
+        return pq.ParquetFile(pa.BufferReader(data)).read()
+    except (OSError, ValueError, pa.ArrowException) as error:
         raise damaged(path, error) from error
 
 
