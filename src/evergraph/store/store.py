@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -79,10 +79,10 @@ class Store:
             inside = {path.name for path in self.path.iterdir()} if self.path.is_dir() else {""}
             if NAME not in inside and inside - {SCRATCH}:
                 raise UserError("EG401", f"{self.path} is not a store and not empty", "name a new folder")
-        with log.writes(self.path):
-            self.path.mkdir(parents=True, exist_ok=True)
-        with writing(self.path, wait):
+        with ExitStack() as held:
             with log.writes(self.path):
+                self.path.mkdir(parents=True, exist_ok=True)
+                held.enter_context(writing(self.path, wait))
                 sweep_scratch(self.path)
                 log.recover(self.path)
             yield
