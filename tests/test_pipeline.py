@@ -234,7 +234,13 @@ def test_shards_and_memory_write_the_same_bytes(
 def test_shards_and_memory_write_the_same_bytes_after_deletions(
     program: Program, rng: Random, ways: list[tuple[str, bool]], settings: dict[str, int]
 ) -> None:
-    grow_two_stores(program, dense_changes(program, rng), ways, settings)
+    changes = [tuple([fact for fact in facts if is_rdf(fact)] for facts in step) for step in dense_changes(program, rng)]
+    grow_two_stores(program, changes, ways, settings)
+
+
+def is_rdf(fact: Atom) -> bool:
+    """Whether a file can hold it: the subject of a triple is no literal."""
+    return fact.relation != TRIPLE or not fact.terms[0].startswith('"')
 
 
 @pytest.mark.parametrize("rules", ["rhodf", "owl2rl"])
