@@ -24,7 +24,7 @@ def spark() -> Iterator[Any]:
     session.stop()
 
 
-settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("default", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("default")
 
 
