@@ -210,7 +210,11 @@ class KnowledgeGraph(Reading):
                 self._take(last, self._engine_choice)
 
     def _update(self, asked: _Asked) -> Report:
-        self._prepare()
+        try:
+            self._prepare()
+        except BaseException:
+            self._stale = True
+            raise
         self._engine.begin()
         try:
             return self._change(asked)
