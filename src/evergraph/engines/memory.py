@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -56,7 +56,7 @@ class MemoryEngine:
         self._upkeep = Upkeep(shard, self._saved[0])
         runs = shard.runs(facts)
         self._upkeep.doubtful = shard.retract(runs)
-        missed = {key: _without(run, self._upkeep.doubtful.get(key)) for key, run in runs.items()}
+        missed = {key: run.without(self._upkeep.doubtful.get(key)) for key, run in runs.items()}
         there = {k: int(shard.relations[k].contains(r.words).sum()) if k in shard.relations else 0 for k, r in missed.items()}
         self._missed = Missed(sum(map(len, missed.values())) - sum(there.values()), sum(there.values()))
 
@@ -64,23 +64,22 @@ class MemoryEngine:
         return self._missed
 
     def retreat(self, stratum: int, keep: Keep) -> Closed:
-        upkeep = self._upkeep
-        assert upkeep is not None
-        rounds, derivations = upkeep.rounds, self.shard.kernel.derivations
-        upkeep.retreat(stratum, keep)
-        return Closed(upkeep.rounds - rounds, self.shard.kernel.derivations - derivations)
+        return self._counted(lambda upkeep: upkeep.retreat(stratum, keep))
 
     def advance(self, stratum: int) -> Closed:
-        upkeep = self._upkeep
-        assert upkeep is not None
-        rounds, derivations = upkeep.rounds, self.shard.kernel.derivations
-        upkeep.advance(stratum)
-        return Closed(upkeep.rounds - rounds, self.shard.kernel.derivations - derivations)
+        return self._counted(lambda upkeep: upkeep.advance(stratum))
+
+    def _counted(self, step: Callable[[Upkeep], None]) -> Closed:
+        """What a step of the upkeep did."""
+        assert self._upkeep is not None
+        rounds, derivations = self._upkeep.rounds, self.shard.kernel.derivations
+        step(self._upkeep)
+        return Closed(self._upkeep.rounds - rounds, self.shard.kernel.derivations - derivations)
 
     def replace(self, plus: Facts, minus: Facts) -> None:
         shard = self.shard
         for key, run in shard.runs(minus).items():
-            shard.relations[key] = shard.relations[key].remove(_within(run, shard.relations[key]))
+            shard.relations[key] = shard.relations[key].remove(run.within(shard.relations[key]))
         shard.fixpoint.insert(shard.runs(plus))
         for key in [k for k in shard.relations if hidden(k) and k not in shard.explicit]:
             del shard.relations[key]
@@ -192,17 +191,3 @@ class MemoryEngine:
     def _columns(self, runs: dict[Key, Run]) -> Facts:
         """Runs as columns by relation name, the split triples together again."""
         return together((key, [np.asarray(run.column(i)) for i in range(run.arity)]) for key, run in runs.items())
-
-
-def _within(run: Run, other: Relation) -> Run:
-    """The rows of a run that are in another set."""
-    mask = other.contains(run.words)
-    return Run(run.arrays, run.arity, tuple(w[mask] for w in run.words))
-
-
-def _without(run: Run, other: Relation | Run | None) -> Run:
-    """The rows of a run that are not in another set."""
-    if other is None:
-        return run
-    mask = ~other.contains(run.words)
-    return Run(run.arrays, run.arity, tuple(w[mask] for w in run.words))

@@ -43,7 +43,6 @@ class Prover:
         self.proved: dict[Key, Relation] = {}
         self.checked: dict[Key, Relation] = {}
         self.expanded: dict[Key, Relation] = {}
-        self.rounds = 0
 
     def unproved(self, goals: Mapping[Key, Run], held: Relations) -> dict[Key, Run]:
         """Of facts that `held` contains, those that do not follow."""
@@ -60,28 +59,19 @@ class Prover:
 
     def _unexpanded(self) -> dict[Key, Run]:
         """Facts that are checked, not proved, and whose instances have not been looked at."""
-        out = {}
-        for key, run in self._less(_bases(self.checked)).items():
-            known = self.expanded.get(key)
-            new = run if known is None else Run(run.arrays, run.arity, known.new(run.words))
-            if len(new):
-                out[key] = new
-        return out
+        found = {key: run.without(self.expanded.get(key)) for key, run in self._less(_bases(self.checked)).items()}
+        return {key: run for key, run in found.items() if len(run)}
 
     def _saturate(self) -> None:
         """Prove what follows from what is certain, over and over."""
         while True:
-            self.rounds += 1
             open_ = {key: Relation(run) for key, run in self._less(_bases(self.checked)).items() if len(run)}
             found = rederive(self.kernel, self.components, open_, self.certain) if open_ else {}
             for key, relation in open_.items():
                 known = self.explicit.get(key)
-                if known is not None:
-                    mask = known.contains(relation.base.words)
-                    if mask.any():
-                        words = tuple(w[mask] for w in relation.base.words)
-                        both = [words, found[key].words] if key in found else [words]
-                        found[key] = Run(relation.base.arrays, relation.arity, relation.base.arrays.unique(both))
+                given = relation.base.within(known) if known is not None else None
+                if given:
+                    found[key] = given.merge(found[key].without(given)) if key in found else given
             if not any(len(run) for run in found.values()):
                 return
             _join(self.proved, found)
@@ -89,11 +79,7 @@ class Prover:
 
     def _less(self, runs: Mapping[Key, Run]) -> dict[Key, Run]:
         """Facts that are not proved."""
-        out = {}
-        for key, run in runs.items():
-            known = self.proved.get(key)
-            out[key] = run if known is None else Run(run.arrays, run.arity, known.new(run.words))
-        return out
+        return {key: run.without(self.proved.get(key)) for key, run in runs.items()}
 
     def _behind(self, facts: Mapping[Key, Run], held: Relations) -> dict[Key, Run]:
         """The facts that instances for these use, as far as they are in doubt themselves."""
@@ -120,7 +106,7 @@ def _join(relations: dict[Key, Relation], runs: Mapping[Key, Run]) -> None:
     """Add what is not there yet."""
     for key, run in runs.items():
         known = relations.get(key)
-        relations[key] = Relation(run) if known is None else known.add(Run(run.arrays, run.arity, known.new(run.words)))
+        relations[key] = Relation(run) if known is None else known.add(run.without(known))
 
 
 def _bases(relations: Relations) -> dict[Key, Run]:

@@ -72,6 +72,18 @@ class Run:
     def contains(self, keys: Words) -> Array:
         return self.arrays.contains(self.words, keys)
 
+    def where(self, mask: Array) -> Run:
+        """The rows that a mask marks."""
+        return Run(self.arrays, self.arity, tuple(w[mask] for w in self.words))
+
+    def within(self, other: Run | Relation) -> Run:
+        """The rows that are in another set."""
+        return self.where(other.contains(self.words))
+
+    def without(self, other: Run | Relation | None) -> Run:
+        """The rows that are not."""
+        return self if other is None else self.where(~other.contains(self.words))
+
     def merge(self, other: Run) -> Run:
         """The union with a disjoint run, in every order that this one has."""
         orders = {o: self.arrays.merge(w, other.in_order(o)) for o, w in self._orders.items()}

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from evergraph.engines.arrays import Array, Words
+from evergraph.engines.arrays import Words
 from evergraph.engines.fixpoint import Fed, Fixpoint, Found, head_limit, run_negated
 from evergraph.engines.kernel import Kernel
 from evergraph.engines.relation import Relation, Run
@@ -59,7 +59,7 @@ class Retreat(Fixpoint):
             words = self.doubted(key, found.arity(key, tasks), self.arrays.unique([rows for _, rows in parts]))
             relation = self.relations.get(key)
             if relation is not None:
-                run = self.doom(key, Run(self.arrays, relation.arity, _only(words, relation.contains(words))))
+                run = self.doom(key, Run(self.arrays, relation.arity, words).within(relation))
                 if len(run):
                     goals[key] = run
         deltas = self.doom_all(goals) if goals else {}
@@ -97,7 +97,3 @@ def rederive(
         for key, parts in found.rows.items()
         if key in gone
     }
-
-
-def _only(words: Words, mask: Array) -> Words:
-    return tuple(w[mask] for w in words)

@@ -85,8 +85,7 @@ class Shard:
         for key, run in runs.items():
             known = self.explicit.get(key)
             if known is not None:
-                was = known.contains(run.words)
-                out[key] = Run(self.arrays, run.arity, tuple(w[was] for w in run.words))
+                out[key] = run.within(known)
                 self.explicit[key] = known.remove(out[key])
         return {key: run for key, run in out.items() if len(run)}
 

@@ -79,13 +79,11 @@ class Upkeep:
         """Take facts out of the present state that are still in it."""
         for key, run in gone.items():
             now = self.shard.relations[key]
-            there = now.contains(run.words)
-            self.shard.relations[key] = now.remove(Run(run.arrays, run.arity, tuple(w[there] for w in run.words)))
+            self.shard.relations[key] = now.remove(run.within(now))
             self.touched.add(key)
 
     def _not_explicit(self, key: Key, run: Run) -> Run:
-        known = self.shard.explicit.get(key)
-        return run if known is None else Run(run.arrays, run.arity, known.new(run.words))
+        return run.without(self.shard.explicit.get(key))
 
     # -- coming ------------------------------------------------------------------------------------------------------
 

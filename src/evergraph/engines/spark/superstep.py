@@ -180,8 +180,8 @@ class Superstep:
                 words = self._retract(key, words)
             if kind != Kind.GONE:
                 relation = self.relations.get(key)
-                run = Run(self.arrays, arity, words if relation is None else _only(words, relation.contains(words)))
-                words = self.not_explicit(key, run).words
+                run = Run(self.arrays, arity, words)
+                words = self.not_explicit(key, run if relation is None else run.within(relation)).words
                 self.say_gone(key, arity, words)
             going.setdefault((key, arity), []).append(words)
         for (key, arity), parts in going.items():
@@ -189,15 +189,12 @@ class Superstep:
             self._remember(key, run)
             relation = self.relations.get(key)
             if relation is not None:
-                retreat.depart({key: Run(self.arrays, arity, _only(run.words, relation.contains(run.words)))})
+                retreat.depart({key: run.within(relation)})
         if self.job.begin:
             retreat.lose_to(self.job.components, came)
         retreat.close(self.job.components, False)
         self.relations = _with(retreat.relations, came)
-        self.departed = {
-            key: Run(self.arrays, run.arity, below[key].new(run.words)) if key in below else run
-            for key, run in retreat.arrived.items()
-        }
+        self.departed = {key: run.without(below.get(key)) for key, run in retreat.arrived.items()}
         for key, run in self.departed.items():
             self._remember(key, run)
         self.fixpoint.rounds += retreat.rounds
@@ -214,8 +211,7 @@ class Superstep:
         return _only(words, was)
 
     def not_explicit(self, key: Key, run: Run) -> Run:
-        known = self.explicit.get(key)
-        return run if known is None else Run(self.arrays, run.arity, known.new(run.words))
+        return run.without(self.explicit.get(key))
 
     def say_gone(self, key: Key, arity: int, words: Words) -> None:
         """Tell every other shard."""
@@ -226,16 +222,13 @@ class Superstep:
 
     def _remember(self, key: Key, run: Run) -> None:
         known = self.gone.get(key)
-        new = run if known is None else Run(self.arrays, run.arity, known.new(run.words))
-        self.gone[key] = Relation(new) if known is None else known.add(new)
+        self.gone[key] = Relation(run) if known is None else known.add(run.without(known))
 
     def _come_back(self) -> None:
         """What went and still follows from what meets here comes back, everywhere it lives."""
         found = rederive(self.fixpoint.kernel, self.job.components, self.gone, self.relations)
         for key, run in found.items():
-            relation = self.relations.get(key)
-            here = self.send(key, run.arity, run.words)
-            self.fixpoint.insert({key: Run(self.arrays, run.arity, relation.new(here) if relation is not None else here)})
+            self.fixpoint.insert({key: Run(self.arrays, run.arity, self.send(key, run.arity, run.words))})
         self.fixpoint.gain_from(self.job.components, self._went())
 
     def _went(self) -> dict[Key, Relation]:
