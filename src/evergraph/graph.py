@@ -317,7 +317,8 @@ class KnowledgeGraph(Reading):
     def verify(self, engine: Any = "memory") -> int:
         """Recompute everything from the explicit facts and compare; returns the number of facts, or raises `Differs`."""
         fresh = _make_engine(engine, self._plan)
-        facts = together((key, relation.columns()) for key, relation in self._engine.relations(Which.EXPLICIT).items())
+        explicit = self._engine.relations(Which.EXPLICIT)
+        facts = together((key, relation.columns()) for key, relation in explicit.items() if len(relation))
         facts |= {name: rows(0) for name, rows in self._builtins.items()}
         fresh.begin()
         insert_seminaive(fresh, self._plan, facts)

@@ -89,6 +89,19 @@ class Arrays:
         order = self.differences.lexsort(words)
         return tuple(w[order] for w in words)
 
+    def merge_order(self, a: Words, b: Words) -> tuple[Words, Array]:
+        """Two disjoint sorted sets of rows as one, and where each row of it stands in `a` followed by `b`."""
+        words = tuple(self.xp.concatenate(pair) for pair in zip(a, b, strict=True))
+        order = self.differences.stable_order(words[0]) if len(words) == 1 else self.differences.lexsort(words)
+        return tuple(w[order] for w in words), order
+
+    def groups(self, words: Words) -> tuple[Words, Array]:
+        """The distinct rows of sorted ones, and where each of them starts."""
+        first = self.xp.ones(len(words[0]), bool)
+        if len(first) > 1:
+            first[1:] = self._differ(words)
+        return tuple(w[first] for w in words), self.xp.flatnonzero(first)
+
     def _differ(self, words: Words) -> Array:
         out = words[0][1:] != words[0][:-1]
         for word in words[1:]:
@@ -166,6 +179,15 @@ class Arrays:
         at = self.xp.searchsorted(row, key)
         at[at == len(row)] = 0
         return row[at] == key
+
+    def places(self, rows: Words, keys: Words) -> tuple[Array, Array]:
+        """For each key, a place among the sorted rows, which are not none, and whether it stands there."""
+        if len(rows) == 1:
+            at = self.xp.searchsorted(rows[0], keys[0])
+            at[at == len(rows[0])] = 0
+            return at, rows[0][at] == keys[0]
+        low, high = self._narrow(rows, keys, None)
+        return self.xp.minimum(low, len(rows[0]) - 1), low < high
 
     def find_ranges(self, rows: Words, columns: Sequence[Column], count: int) -> tuple[Array, Array]:
         """For each of `count` keys (the first columns of a row), where its rows start and end."""
@@ -248,6 +270,13 @@ class Differences:
 
     def lexsort(self, words: Words) -> Array:
         return self.xp.lexsort(words[::-1]) if self.numpy else self.xp.lexsort(self.xp.stack(words[::-1]))
+
+    def count_at(self, values: Array, at: Array) -> None:
+        """Add one at each of these places, as often as it is named."""
+        if self.numpy:
+            np.add.at(values, at, U64(1))
+        else:
+            self.xp.add.at(values, at, U64(1))
 
     def repeat(self, counts: Array) -> Array:
         """0 repeated counts[0] times, 1 repeated counts[1] times, …"""

@@ -38,6 +38,8 @@ class Keep(StrEnum):
 
     NOTHING = "nothing"
     PROVED = "proved"
+    COUNTED = "counted"
+    """Facts that instances of lower rank still count for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +89,11 @@ class Engine(Protocol):
     def insert(self, facts: Facts) -> bool:
         """Make facts explicit; those not yet in the materialisation arrive. Returns whether they outnumber what is there."""
 
-    def retract(self, facts: Facts) -> None:
-        """Make facts cease to be explicit, and doubtful if they were: `retreat` decides. Before `insert`."""
+    def retract(self, facts: Facts, counting: bool = False) -> None:
+        """Make facts cease to be explicit, and doubtful if they were: `retreat` decides. Before `insert`.
+
+        With `counting`, counts that are kept stay true, and the steps to come must be those of counting.
+        """
 
     def retreat(self, stratum: int, keep: Keep) -> Closed:
         """Let go the facts of one stratum that are in doubt or have lost an instance, except those to keep."""
@@ -102,8 +107,15 @@ class Engine(Protocol):
     def close(self, stratum: int, full: bool) -> Closed:
         """Draw the consequences of one stratum, of all facts or of those that arrived."""
 
-    def forget_derived(self) -> None:
-        """Drop every derived fact."""
+    def forget_derived(self, counting: bool = False) -> None:
+        """Drop every derived fact. With `counting`, what is derived next can be counted."""
+
+    @property
+    def counted(self) -> bool:
+        """Whether ranks and counts of all facts are kept."""
+
+    def count(self) -> int:
+        """Count for every derived fact, when all strata have been closed anew; returns the number of instances."""
 
     def prepare(self, builtins: Facts) -> None:
         """After `load` and before the first update: what is not stored, built-ins about literals and helper relations."""

@@ -17,6 +17,7 @@ from functools import reduce
 from typing import Protocol
 
 from evergraph.engines.arrays import U64, Array, Words
+from evergraph.engines.delta import Delta
 from evergraph.engines.kernel import Kernel, Relations
 from evergraph.engines.relation import Relation, Run
 from evergraph.plan.model import Key, PlanRule
@@ -43,6 +44,8 @@ class Fixpoint:
         self.arrived = Arrivals()
         """All that came in since, given and derived."""
         self.rounds = 0
+        self.trace: list[tuple[Key, Run]] | None = None
+        """If asked for: what was derived, in the order in which it was; nothing is derived from what comes later."""
 
     def insert(self, deltas: Mapping[Key, Run]) -> Deltas:
         """Take in facts that are not there yet; returns what was new."""
@@ -58,7 +61,7 @@ class Fixpoint:
     def gain_from(self, components: Iterable[Component], went: Relations) -> None:
         """Take in what rules derive that negate one of the facts that went."""
         for component in components:
-            found = Found()
+            found = self._found()
             for number, task in enumerate(component.tasks):
                 found.task = number
                 run_negated(self.kernel, task, went, self.relations, self.relations, found)
@@ -88,7 +91,7 @@ class Fixpoint:
         self.rounds += 1
         fed = None
         for recursive in (False, True):
-            found = Found()
+            found = self._found()
             for number, task in enumerate(component.tasks):
                 if bool(task.inner) == recursive:
                     found.task = number
@@ -106,21 +109,24 @@ class Fixpoint:
     ) -> Fed | None:
         """One round: each rule, once for each body atom that has a delta."""
         self.rounds += 1
-        found = Found()
-        runs = {key: Relation(run) for key, run in deltas.items()}
+        found = self._found()
+        runs = Delta.of(deltas)
         old = _Older(self.relations, older)
         tasks = component.tasks
         for number, task in enumerate(tasks):
             found.task = number
             mine: Relations = runs
             if number in skipped:
-                mine = {key: Relation(run) for key, run in skipped[number].items()}
+                mine = Delta.of(skipped[number])
             body = task.rule.body
             for i in range(len(body)) if first else task.inner:
                 if body[i].relation in mine or (body[i].open and mine):
                     sources: list[Relations] = [self.relations] * i + [mine] + [old] * (len(body) - i - 1)
                     self._run(task, sources, found)
         return self._absorb(tasks, found, feed=component.recursive)
+
+    def _found(self) -> Found:
+        return Found()
 
     def _run(self, task: Task, sources: list[Relations], found: Found) -> None:
         self.kernel.run(task.rule, sources, self.relations, found.emit, head_limit(self.kernel, task))
@@ -138,6 +144,8 @@ class Fixpoint:
             if len(run):
                 self._add(key, run)
                 deltas[key], older[key] = run, relation
+                if self.trace is not None:
+                    self.trace.append((key, run))
         if not deltas or not feed:
             return None
         skipped = {}

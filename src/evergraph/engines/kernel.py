@@ -13,18 +13,22 @@ that each step reads one split relation. Cost: the rows of the intermediate tabl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from evergraph.engines.arrays import U64, Array, Arrays, Column, Words
+from evergraph.engines.delta import Delta
 from evergraph.engines.relation import Relation, Run
 from evergraph.plan.model import Key, PlanAtom, PlanFilter, PlanRule, Value
 
 Relations = Mapping[Key, Relation]
 Emit = Callable[[Key, Words], None]
 """Takes derived rows of one relation, with repetitions, in no order."""
+Take = Callable[["Table"], None]
+"""Takes bindings of rule instances, in no order."""
 
 
-FEW, MANY_ROWS = 64, 10**6
+FEW, MANY_ROWS = 16, 10**6
 """A source of this many relations is taken for one of so many rows, without asking each."""
 ONE_BY_ONE = 8
 """Up to so many rows are taken one by one when a variable predicate is cut: slices cost less than searches."""
@@ -91,7 +95,29 @@ class Kernel:
         body = list(zip(rule.body, sources, strict=True))
         if any(not atom.open and atom.relation not in source for atom, source in body):
             return
-        _Evaluation(self, rule, below, emit, heads).start(body)
+        _Evaluation(self, rule, rule.head.variables, below, partial(self._emit, rule.head, emit), heads).start(body)
+
+    def instances(self, rule: PlanRule, sources: Sequence[Relations], below: Relations, take: Take) -> None:
+        """Give the bindings of every rule instance, each once: every variable is expanded. Cost: the instances."""
+        body = list(zip(rule.body, sources, strict=True))
+        if any(not atom.open and atom.relation not in source for atom, source in body):
+            return
+        _Evaluation(self, rule, rule.variables, below, take).start(body)
+
+    def _emit(self, head: PlanAtom, emit: Emit, table: Table) -> None:
+        words = self.arrays.pack([table.value(a) for a in head.args], table.count)
+        for key, rows in self.cut(head, table, words):
+            emit(key, rows)
+
+    def cut(self, head: PlanAtom, table: Table, words: Words) -> Iterable[tuple[Key, Words]]:
+        """Rows of the head's relation; of a variable predicate, those of each of its values."""
+        key: Any = table.value(head.relation) if head.open else head.relation
+        if getattr(key, "ndim", 0):
+            for value in self.arrays.distinct(key).tolist():
+                mask = key == U64(value)
+                yield value, tuple(w[mask] for w in words)
+        else:
+            yield (int(key) if head.open else key), words
 
 
 Body = list[tuple[PlanAtom, Relations]]
@@ -102,8 +128,17 @@ Check = PlanFilter | PlanAtom | None
 class _Evaluation:
     """One run of one rule: what stays the same while tables grow."""
 
-    def __init__(self, kernel: Kernel, rule: PlanRule, below: Relations, emit: Emit, heads: Array | None) -> None:
-        self.kernel, self.rule, self.below, self.emit, self.heads = kernel, rule, below, emit, heads
+    def __init__(
+        self,
+        kernel: Kernel,
+        rule: PlanRule,
+        wanted: frozenset[str],
+        below: Relations,
+        take: Take,
+        heads: Array | None = None,
+    ) -> None:
+        """`wanted` are the variables whose values are asked for."""
+        self.kernel, self.rule, self.wanted, self.below, self.take, self.heads = kernel, rule, wanted, below, take, heads
         self.arrays, self.xp = kernel.arrays, kernel.xp
 
     def start(self, body: Body) -> None:
@@ -126,15 +161,28 @@ class _Evaluation:
     def _extend(self, table: Table, body: Body, checks: list[Check]) -> None:
         """Join the remaining atoms to the table, cheapest first, and emit what comes out."""
         if not body:
-            self._emit(table)
+            self.kernel.derivations += table.count
+            self.take(table)
             return
         cheapest = min(range(len(body)), key=lambda i: self._cost(table, *body[i]))
         (atom, source), rest = body[cheapest], body[:cheapest] + body[cheapest + 1 :]
-        needed = self.rule.head.variables.union(*(a.variables for a, _ in rest), *map(self._variables, checks))
+        needed = self.wanted.union(*(a.variables for a, _ in rest), *map(self._variables, checks))
+        triples = self._triples(table, atom, source)
+        if triples is not None:
+            joined = self._join(table, (atom.relation, *atom.args), triples, needed)
+            if joined.count:
+                self._checked(joined.keep(needed), rest, checks)
+            return
         for key, part in self._by_predicate(table, atom, source):
             joined = self._join(part, atom.args, source[key], needed)
             if joined.count:
                 self._checked(joined.keep(needed), rest, checks)
+
+    def _triples(self, table: Table, atom: PlanAtom, source: Relations) -> Relation | None:
+        """All triples of a small change, for an atom whose predicate is not the same in every row of the table."""
+        if not atom.open or not isinstance(source, Delta) or str(atom.relation) in table.fixed:
+            return None
+        return source.triples()
 
     def _by_predicate(self, table: Table, atom: PlanAtom, source: Relations) -> Iterable[tuple[Key, Table]]:
         """The relations that the atom reads, each with the rows of the table that read it."""
@@ -187,6 +235,9 @@ class _Evaluation:
         """Rows of the atom's relation; of a variable predicate, of the one it is bound to, an average one, or all."""
         if not atom.open:
             return source[atom.relation].count
+        triples = self._triples(table, atom, source)
+        if triples is not None:
+            return triples.count
         bound = table.value(atom.relation)
         if bound is not None and not getattr(bound, "ndim", 0):
             found = source.get(int(bound))
@@ -340,21 +391,6 @@ class _Evaluation:
     def _column(self, table: Table, term: Value) -> Array:
         value = table.value(term)
         return value if getattr(value, "ndim", 0) else self.xp.full(table.count, value, U64)
-
-    def _emit(self, table: Table) -> None:
-        head = self.rule.head
-        self.kernel.derivations += table.count
-        words = self.arrays.pack([table.value(a) for a in head.args], table.count)
-        key: Any = head.relation
-        if head.open:
-            key = table.value(head.relation)
-            if getattr(key, "ndim", 0):
-                for value in self.arrays.distinct(key).tolist():
-                    mask = key == U64(value)
-                    self.emit(value, tuple(w[mask] for w in words))
-                return
-            key = int(key)
-        self.emit(key, words)
 
 
 def _stack(xp: Any, parts: list[Table]) -> Table:

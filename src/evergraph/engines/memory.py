@@ -10,9 +10,12 @@ import numpy as np
 from evergraph.engines.arrays import U64
 from evergraph.engines.base import Change, Closed, Counts, Difference, Facts, Keep, Missed, Which, by_name, together
 from evergraph.engines.changes import Changed, Held, changes
+from evergraph.engines.marks import Marks
 from evergraph.engines.relation import Relation, Run
 from evergraph.engines.shard import Shard
+from evergraph.engines.tally import tally
 from evergraph.engines.upkeep import Upkeep
+from evergraph.engines.waves import Waves
 from evergraph.plan.compile import Plan
 from evergraph.plan.model import Key
 from evergraph.plan.shapes import hidden
@@ -28,11 +31,12 @@ class MemoryEngine:
     def __init__(self, plan: Plan, xp: Any = np) -> None:
         self.shard = Shard(plan, xp)
         self._saved: tuple[dict[Key, Relation], dict[Key, Relation]] = ({}, {})
+        self._saved_marks: dict[Key, Marks] | None = None
         self._closed = False
         """Whether the rules have been run at all."""
         self._recomputed = False
         self._given: dict[Key, int] = {}
-        self._upkeep: Upkeep | None = None
+        self._upkeep: Upkeep | Waves | None = None
         self._missed = Missed()
         self.shard.insert(self.shard.runs(plan.parameter_facts))
 
@@ -40,6 +44,7 @@ class MemoryEngine:
 
     def begin(self) -> None:
         self._saved = (dict(self.shard.relations), dict(self.shard.explicit))
+        self._saved_marks = self.shard.marks
         self._recomputed = False
         self._upkeep, self._missed = None, Missed()
         self.shard.begin()
@@ -49,11 +54,18 @@ class MemoryEngine:
         self._given = self.shard.insert(self.shard.runs(facts))
         if self._upkeep is not None:
             self._upkeep.touched |= self._given.keys()
+        else:
+            self.shard.marks = None
         return not self._closed or sum(self._given.values()) > there
 
-    def retract(self, facts: Facts) -> None:
+    def retract(self, facts: Facts, counting: bool = False) -> None:
         shard = self.shard
-        self._upkeep = Upkeep(shard, self._saved[0])
+        if counting and shard.marks is not None:
+            shard.marks = dict(shard.marks)
+            self._upkeep = Waves(shard, self._saved[0], shard.marks)
+        else:
+            shard.marks = None
+            self._upkeep = Upkeep(shard, self._saved[0])
         runs = shard.runs(facts)
         self._upkeep.doubtful = shard.retract(runs)
         missed = {key: run.without(self._upkeep.doubtful.get(key)) for key, run in runs.items()}
@@ -69,7 +81,7 @@ class MemoryEngine:
     def advance(self, stratum: int) -> Closed:
         return self._counted(lambda upkeep: upkeep.advance(stratum))
 
-    def _counted(self, step: Callable[[Upkeep], None]) -> Closed:
+    def _counted(self, step: Callable[[Upkeep | Waves], None]) -> Closed:
         """What a step of the upkeep did."""
         assert self._upkeep is not None
         rounds, derivations = self._upkeep.rounds, self.shard.kernel.derivations
@@ -89,9 +101,23 @@ class MemoryEngine:
     def close(self, stratum: int, full: bool) -> Closed:
         return self.shard.close(stratum, full)
 
-    def forget_derived(self) -> None:
+    def forget_derived(self, counting: bool = False) -> None:
         self._recomputed = True
         self.shard.forget_derived()
+        if counting:
+            self.shard.fixpoint.trace = []
+
+    @property
+    def counted(self) -> bool:
+        return self.shard.marks is not None
+
+    def count(self) -> int:
+        shard, trace = self.shard, self.shard.fixpoint.trace
+        assert trace is not None
+        before = shard.kernel.derivations
+        rules = (rule for stratum in shard.plan.strata for rule in stratum.rules)
+        shard.marks = tally(shard.kernel, rules, shard.relations, trace)
+        return shard.kernel.derivations - before
 
     def commit(self) -> Change:
         """The net change against the state at `begin`. Cost: what arrived; after a recomputation, what it made anew."""
@@ -103,6 +129,8 @@ class MemoryEngine:
             return Change(self._arrivals(before, added))
         came, went = self._differences(before, shard.relations)
         became, ceased = self._differences(explicit, shard.explicit)
+        if isinstance(self._upkeep, Waves):
+            self._upkeep.settle()
         self._upkeep = None
         return Change(self._difference(became, came, shard.explicit), self._difference(ceased, went, explicit))
 
@@ -142,7 +170,7 @@ class MemoryEngine:
         self.shard.derive_hidden()
 
     def rollback(self) -> None:
-        self.shard.restore(*self._saved)
+        self.shard.restore(*self._saved, self._saved_marks)
 
     def _less(self, a: Relation | None, b: Relation | None) -> Run:
         """The rows of one relation that are not in another."""

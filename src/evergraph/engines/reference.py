@@ -44,7 +44,7 @@ class ReferenceEngine:
         self.facts |= self.explicit
         return True
 
-    def retract(self, facts: Facts) -> None:
+    def retract(self, facts: Facts, counting: bool = False) -> None:
         given = {
             (name, *row) for name, cs in facts.items() for row in (zip(*(c.tolist() for c in cs), strict=True) if cs else [()])
         }
@@ -76,8 +76,15 @@ class ReferenceEngine:
             rounds, derivations = rounds + 1, derivations + len(derived)
         return Closed(rounds, derivations)
 
-    def forget_derived(self) -> None:
+    def forget_derived(self, counting: bool = False) -> None:
         self.facts = set(self.explicit)
+
+    @property
+    def counted(self) -> bool:
+        return False
+
+    def count(self) -> int:
+        return 0
 
     def commit(self) -> Change:
         explicit, facts = self._saved

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from evergraph.engines.arrays import Words
+from evergraph.engines.delta import Delta
 from evergraph.engines.fixpoint import Fed, Fixpoint, Found, head_limit, run_negated
 from evergraph.engines.kernel import Kernel
 from evergraph.engines.relation import Relation, Run
@@ -84,7 +85,7 @@ def rederive(
 ) -> dict[Key, Run]:
     """Of facts that went, those that some rule derives from the facts there are. Cost: a look at each, by each of its rules."""
     arrays = kernel.arrays
-    found = Found()
+    gone, found = Delta(gone), Found()
     for component in components:
         for task in component.tasks:
             head = task.rule.head

@@ -15,10 +15,11 @@ from evergraph.engines.arrays import U64, Array, Arrays
 from evergraph.engines.base import Closed, Facts
 from evergraph.engines.fixpoint import Deltas, Fixpoint, Sieve
 from evergraph.engines.kernel import Kernel
+from evergraph.engines.marks import Marks
 from evergraph.engines.relation import Relation, Run, run_of
 from evergraph.plan.compile import Plan
 from evergraph.plan.model import Key, PlanAtom, is_variable
-from evergraph.plan.schedule import Component, Schedule, data_schedule, hidden_part, schema_schedule
+from evergraph.plan.schedule import Component, Schedule, data_schedule, hidden_part, one_loop, schema_schedule
 from evergraph.plan.schema import Rules
 from evergraph.rules.model import TRIPLE
 
@@ -37,6 +38,8 @@ class Shard:
         self.kernel = Kernel(self.arrays, plan.values)
         self.relations: dict[Key, Relation] = {}
         self.explicit: dict[Key, Relation] = {}
+        self.marks: dict[Key, Marks] | None = None
+        """Ranks and counts, where they are kept."""
         self.schedulers = [Scheduler(rules, self) for rules in plan.strata]
         self.fixpoint = Fixpoint(self.kernel, self.relations, sieve)
 
@@ -92,9 +95,11 @@ class Shard:
     def begin(self) -> None:
         self.fixpoint = Fixpoint(self.kernel, self.relations, self.sieve)
 
-    def restore(self, relations: dict[Key, Relation], explicit: dict[Key, Relation]) -> None:
+    def restore(
+        self, relations: dict[Key, Relation], explicit: dict[Key, Relation], marks: dict[Key, Marks] | None = None
+    ) -> None:
         """Go back to an earlier state; schedules made since then say nothing about it."""
-        self.relations, self.explicit = relations, explicit
+        self.relations, self.explicit, self.marks = relations, explicit, marks
         self.schedulers = [Scheduler(rules, self) for rules in self.plan.strata]
         self.begin()
 
@@ -143,6 +148,7 @@ class Scheduler:
         self.rules, self.shard = rules, shard
         self.schema: tuple[Component, ...] = schema_schedule(rules)
         self._schedule: Schedule | None = None
+        self._able: tuple[Schedule, Component] | None = None
 
     def schedule(self, arrived: Mapping[Key, Run], full: bool) -> Schedule:
         """Cost: the look at what arrived; where the schema changed, linear in the schema."""
@@ -155,6 +161,23 @@ class Scheduler:
     def last(self) -> Schedule:
         """The schedule as it was made last."""
         return self._schedule if self._schedule is not None else self.schedule({}, False)
+
+    @property
+    def able(self) -> Component:
+        """The rules that can fire by the last schedule, each once, in one loop."""
+        schedule = self.last
+        if self._able is None or self._able[0] is not schedule:
+            components = (*self.schema, *schedule.components)
+            rules = {id(task.rule) for component in components for task in component.tasks}
+            self._able = schedule, one_loop(rule for rule in self.rules.rules if id(rule) in rules)
+        return self._able[1]
+
+    def able_after(self, arrived: Mapping[Key, Run]) -> Component:
+        """The same when these facts have come and their consequences have not: all rules, if that may change which can fire."""
+        if self._schedule is not None and not self._outdated(self._schedule, arrived):
+            return self.able
+        self._schedule = None
+        return one_loop(self.rules.rules)
 
     def forget_if_changed(self, went: Mapping[Key, Relation]) -> None:
         """Make the schedule anew next time if facts went that it was made from."""

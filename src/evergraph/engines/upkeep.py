@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 Relations = Mapping[Key, Relation]
 
 
-class Upkeep:
+class Net:
+    """What has changed since the update began."""
+
     def __init__(self, shard: Shard, old: Relations) -> None:
         self.shard, self.old = shard, old
         self.touched: set[Key] = set()
@@ -34,8 +36,6 @@ class Upkeep:
         self.doubtful: dict[Key, Run] = {}
         """Facts that are no longer explicit. The first stratum decides: what only a later one derives goes, and comes back."""
         self.rounds = 0
-        self._lost_by = [(*scheduler.schema, *scheduler.last.components) for scheduler in shard.schedulers]
-        """The rules of each stratum as they could fire when the update began: by these instances are lost."""
 
     def came(self) -> dict[Key, Relation]:
         """What is there and was not, by relation. Cost: the change."""
@@ -51,6 +51,25 @@ class Upkeep:
             if len(words[0]):
                 out[key] = Relation(Run(self.shard.arrays, some[key].arity, words))
         return out
+
+    def _apply(self, gone: Mapping[Key, Run]) -> None:
+        """Take facts out of the present state that are still in it."""
+        for key, run in gone.items():
+            now = self.shard.relations[key]
+            self.shard.relations[key] = now.remove(run.within(now))
+            self.touched.add(key)
+
+    def _not_explicit(self, key: Key, run: Run) -> Run:
+        return run.without(self.shard.explicit.get(key))
+
+
+class Upkeep(Net):
+    """An update by deletion and rederivation, or by proofs."""
+
+    def __init__(self, shard: Shard, old: Relations) -> None:
+        super().__init__(shard, old)
+        self._lost_by = [(*scheduler.schema, *scheduler.last.components) for scheduler in shard.schedulers]
+        """The rules of each stratum as they could fire when the update began: by these instances are lost."""
 
     # -- going -------------------------------------------------------------------------------------------------------
 
@@ -74,16 +93,6 @@ class Upkeep:
     def _leave(self, retreat: Retreat, runs: Mapping[Key, Run]) -> None:
         retreat.depart(runs)
         self._apply(runs)
-
-    def _apply(self, gone: Mapping[Key, Run]) -> None:
-        """Take facts out of the present state that are still in it."""
-        for key, run in gone.items():
-            now = self.shard.relations[key]
-            self.shard.relations[key] = now.remove(run.within(now))
-            self.touched.add(key)
-
-    def _not_explicit(self, key: Key, run: Run) -> Run:
-        return run.without(self.shard.explicit.get(key))
 
     # -- coming ------------------------------------------------------------------------------------------------------
 

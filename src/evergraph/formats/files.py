@@ -7,11 +7,13 @@ counted and kept instead. Memory: a few blocks at a time.
 
 from __future__ import annotations
 
+import codecs
 import glob
 import io
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,7 @@ FORMATS = {
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 LINE_FORMATS = (ox.RdfFormat.N_TRIPLES, ox.RdfFormat.N_QUADS)
 BLOCK_BYTES = 8 << 20
+SMALL_TEXT = 1 << 15
 LOOK_BACK = 1 << 16
 MOST_MISTAKES = 20
 
@@ -240,8 +243,14 @@ def _blocks(stream: Any, quads: bool, bad: list[BadLine]) -> Iterator[list[pa.Ar
     """Parse lines in blocks, two ahead of the reader, in threads: Arrow's kernels run without the interpreter's lock."""
     first = 1
     waiting: list[Any] = []
+    blocks = _lines(stream)
+    start = list(islice(blocks, 2))
+    if len(start) == 1:
+        yield read_lines(start[0], first, quads, bad.append)
+        bad.sort(key=lambda b: b.line)
+        return
     with ThreadPoolExecutor(max_workers=2) as pool:
-        for lines in _lines(stream):
+        for lines in chain(start, blocks):
             waiting.append(pool.submit(read_lines, lines, first, quads, bad.append))
             first += len(lines)
             if len(waiting) > 2:
@@ -280,6 +289,8 @@ def _line_before(stream: Any, position: int) -> bytes:
 
 def _split(text: bytes) -> pa.Array:
     """The lines of a text, without their ends. The CSV reader is the fastest splitter Arrow has; it is told to read no CSV."""
+    if len(text) < SMALL_TEXT:
+        return _split_small(text)
     try:
         table = csv.read_csv(
             io.BytesIO(text),
@@ -289,7 +300,13 @@ def _split(text: bytes) -> pa.Array:
         )
         return table.column(0).combine_chunks()
     except pa.ArrowInvalid:  # the delimiter itself occurs, or bytes that are not UTF-8
-        return pa.array([_decode(line) for line in text.removesuffix(b"\n").split(b"\n")], pa.string())
+        return _split_small(text)
+
+
+def _split_small(text: bytes) -> pa.Array:
+    """The same line by line: right for any bytes, and quick to start."""
+    text = text.removeprefix(codecs.BOM_UTF8).removesuffix(b"\n")
+    return pa.array([_decode(line) for line in text.split(b"\n")], pa.string())
 
 
 def _decode(line: bytes) -> str:

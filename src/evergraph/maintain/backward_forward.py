@@ -28,6 +28,7 @@ from __future__ import annotations
 from evergraph.engines.base import Engine, Facts, Keep
 from evergraph.formats import Progress
 from evergraph.maintain.outcome import Outcome
+from evergraph.maintain.stepwise import stepwise
 from evergraph.plan.compile import Plan
 
 
@@ -36,16 +37,4 @@ def backward_forward(
 ) -> Outcome:
     """Delete and insert explicit facts; the caller commits or rolls back."""
     outcome = Outcome("backward-forward", reason)
-    with outcome.phase("retract") as phase:
-        engine.retract(delete)
-        engine.insert(insert)
-        phase.facts = sum(len(columns[0]) for facts in (insert, delete) for columns in facts.values() if columns)
-    for stratum in range(len(plan.strata)):
-        if progress is not None:
-            progress("maintain", stratum / len(plan.strata))
-        with outcome.phase(f"check and delete {stratum + 1}") as phase:
-            outcome.add(phase, engine.retreat(stratum, Keep.PROVED))
-        with outcome.phase(f"insert {stratum + 1}") as phase:
-            outcome.add(phase, engine.advance(stratum))
-    outcome.missed = engine.missed()
-    return outcome
+    return stepwise(outcome, engine, plan, insert, delete, Keep.PROVED, ("check and delete", "insert"), progress)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from evergraph.engines.base import Engine, Facts, Which
 from evergraph.formats import Progress
 from evergraph.maintain.backward_forward import backward_forward
+from evergraph.maintain.counting import counting
 from evergraph.maintain.declarative import Maintenance, declarative
 from evergraph.maintain.dred import dred
 from evergraph.maintain.outcome import Outcome
@@ -19,7 +20,7 @@ from evergraph.maintain.recompute import recompute
 from evergraph.maintain.seminaive import insert as seminaive
 from evergraph.plan.compile import Plan
 
-ALGORITHMS = ("auto", "recompute", "declarative", "dred", "backward-forward")
+ALGORITHMS = ("auto", "recompute", "declarative", "dred", "counting", "backward-forward")
 FEW, SMALL = 200, 1000
 """Up to one explicit fact in so many is deleted step by step; in a graph with fewer explicit facts than this, any number."""
 
@@ -41,6 +42,8 @@ def maintain(
         return seminaive(engine, plan, insert, progress)
     if algorithm == "dred":
         return dred(engine, plan, insert, delete, reason, progress)
+    if algorithm == "counting":
+        return counting(engine, plan, insert, delete, reason, progress)
     if algorithm == "backward-forward":
         return backward_forward(engine, plan, insert, delete, reason, progress)
     if algorithm == "declarative":

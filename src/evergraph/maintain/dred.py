@@ -26,22 +26,11 @@ from __future__ import annotations
 from evergraph.engines.base import Engine, Facts, Keep
 from evergraph.formats import Progress
 from evergraph.maintain.outcome import Outcome
+from evergraph.maintain.stepwise import stepwise
 from evergraph.plan.compile import Plan
 
 
 def dred(engine: Engine, plan: Plan, insert: Facts, delete: Facts, reason: str, progress: Progress | None = None) -> Outcome:
     """Delete and insert explicit facts; the caller commits or rolls back."""
     outcome = Outcome("dred", reason)
-    with outcome.phase("retract") as phase:
-        engine.retract(delete)
-        engine.insert(insert)
-        phase.facts = sum(len(columns[0]) for facts in (insert, delete) for columns in facts.values() if columns)
-    for stratum in range(len(plan.strata)):
-        if progress is not None:
-            progress("maintain", stratum / len(plan.strata))
-        with outcome.phase(f"overdelete {stratum + 1}") as phase:
-            outcome.add(phase, engine.retreat(stratum, Keep.NOTHING))
-        with outcome.phase(f"rederive {stratum + 1}") as phase:
-            outcome.add(phase, engine.advance(stratum))
-    outcome.missed = engine.missed()
-    return outcome
+    return stepwise(outcome, engine, plan, insert, delete, Keep.NOTHING, ("overdelete", "rederive"), progress)

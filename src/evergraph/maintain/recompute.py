@@ -10,10 +10,10 @@ from evergraph.maintain.outcome import Outcome
 from evergraph.plan.compile import Plan
 
 
-def recompute(engine: Engine, plan: Plan, reason: str) -> Outcome:
-    """Derive everything from the explicit facts; the caller commits or rolls back."""
+def recompute(engine: Engine, plan: Plan, reason: str, counting: bool = False) -> Outcome:
+    """Derive everything from the explicit facts, so that it can be counted if that is asked for; the caller commits."""
     outcome = Outcome("recompute", reason)
-    engine.forget_derived()
+    engine.forget_derived(counting)
     for number in range(len(plan.strata)):
         with outcome.phase(f"stratum {number + 1}") as phase:
             closed = engine.close(number, True)

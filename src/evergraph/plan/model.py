@@ -58,6 +58,11 @@ class PlanRule:
     negated: tuple[PlanAtom, ...] = ()
     filters: tuple[PlanFilter, ...] = ()
 
+    @property
+    def variables(self) -> frozenset[str]:
+        """Every variable of the body: what tells one instance from another."""
+        return frozenset().union(*(atom.variables for atom in self.body))
+
     def __str__(self) -> str:
         return f"{self.head} :- {', '.join(map(str, self.body))}"
 

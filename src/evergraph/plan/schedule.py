@@ -75,6 +75,11 @@ def schema_schedule(rules: Rules) -> tuple[Component, ...]:
     return _components(chosen, concrete, lambda _: False)
 
 
+def one_loop(rules: Iterable[PlanRule]) -> Component:
+    """These rules in one component: right in any order of derivation."""
+    return Component(tuple(Task(r, None, tuple(range(len(r.body))), False) for r in rules))
+
+
 def hidden_part(components: Iterable[Component]) -> tuple[Component, ...]:
     """What derives helper relations, for facts that are closed already but come without them."""
     parts = (tuple(task for task in c.tasks if hidden(task.rule.head.relation)) for c in components)
@@ -93,8 +98,7 @@ def data_schedule(rules: Rules, facts: Mapping[Key, int], classes: frozenset[int
     rest = [c for c in concrete if not _is_schema_rule(rules.rules[c[0]], rules)]
     settled = not any(head == ANY or head in rules.schema for _, _, head in rest)
     if not settled:
-        everything = tuple(Task(r, None, tuple(range(len(r.body))), False) for r in rules.rules)
-        return Schedule((Component(everything),), frozenset(live), False)
+        return Schedule((one_loop(rules.rules),), frozenset(live), False)
     absorbing = {i for i, _, _ in rest if _absorbs(rules.rules[i], rules.guards[i], rows)}
     components = _components(rules.rules, rest, absorbing.__contains__)
     return Schedule(components, frozenset(live), True, tuple(rest), _looked_up_by_object(rules, rest))

@@ -135,7 +135,7 @@ class SparkEngine:
         given = sum(map(len, self._staged.values())) + (sum(self._files.counts.values()) if self._files else 0)
         return self._first or given > there
 
-    def retract(self, facts: Facts) -> None:
+    def retract(self, facts: Facts, counting: bool = False) -> None:
         self._retracted = self.schema.runs(facts)
         self._deleting = True
         self._learn_schema()
@@ -276,7 +276,14 @@ class SparkEngine:
             letters, more = [], None
         return self._run(job, letters, more)
 
-    def forget_derived(self) -> None:
+    @property
+    def counted(self) -> bool:
+        return False
+
+    def count(self) -> int:
+        raise UserError("EG205", "Spark keeps no counts", "use algorithm dred, or the memory engine")
+
+    def forget_derived(self, counting: bool = False) -> None:
         if self._retracted and not self._first:
             self._run(replace(self.job(), step=Step.RETREAT), self._retractions(), None)
         self._recomputed, self._restart, self._deleting = True, True, False

@@ -1,0 +1,99 @@
+"""Rule instances by head: how many there are, and how high the ranks of their bodies go.
+
+    top(instance) = max {rank(f) : f in its body};    an instance counts for its head h when top(instance) < rank(h)
+
+In words: counting asks of every instance, not only of every head; all variables of a body are expanded for it. Instances are
+collected while rules run, then grouped by head, so that marks are read and written once a round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from evergraph.engines.arrays import U64, Array, Column, Words
+from evergraph.engines.fixpoint import Found
+from evergraph.engines.kernel import Kernel, Relations, Table
+from evergraph.engines.marks import Marks, rank_of
+from evergraph.plan.model import Key, PlanAtom, PlanRule
+
+
+@dataclass(frozen=True, slots=True)
+class Heads:
+    """The distinct heads of some instances, in order, and the tops of the instances, head by head and rising."""
+
+    rows: Words
+    tops: Array
+    starts: Array
+    ends: Array
+
+    @property
+    def highest(self) -> Array:
+        return self.tops[self.ends - 1]
+
+    @property
+    def number(self) -> Array:
+        return (self.ends - self.starts).astype(U64)
+
+    def counted(self, ranks: Array, kernel: Kernel) -> Array:
+        """For each head, given its rank, how many of its instances count."""
+        xp = kernel.xp
+        below = xp.zeros(len(self.tops) + 1, U64)
+        xp.cumsum(self.tops < xp.repeat(ranks, self.ends - self.starts), out=below[1:])
+        return below[self.ends] - below[self.starts]
+
+
+class Instances(Found):
+    """Found by one round of rules; ranks are read from these marks."""
+
+    def __init__(self, kernel: Kernel, marks: Mapping[Key, Marks]) -> None:
+        super().__init__()
+        self.kernel, self.marks = kernel, marks
+        self.tops: dict[Key, list[Column]] = {}
+        self.arities: dict[Key, int] = {}
+
+    def run(self, rule: PlanRule, sources: list[Relations], below: Relations) -> None:
+        self.kernel.instances(rule, sources, below, lambda table: self.take(rule.head, rule.body, table))
+
+    def take(self, head: PlanAtom, body: tuple[PlanAtom, ...], table: Table) -> None:
+        """Keep the heads and tops of instances; the body may be a part of what was joined."""
+        top = highest_rank(self.kernel, self.marks, body, table)
+        spread = top if getattr(top, "ndim", 0) else self.kernel.xp.full(table.count, top, U64)
+        words = self.kernel.arrays.pack([table.value(a) for a in head.args], table.count)
+        for key, (*rows, tops) in self.kernel.cut(head, table, (*words, spread)):
+            self.emit(key, tuple(rows))
+            self.arities[key] = len(head.args)
+            self.tops.setdefault(key, []).append(tops)
+
+    def heads(self) -> Iterator[tuple[Key, Heads]]:
+        """By relation. Cost: a sort of the instances."""
+        arrays = self.kernel.arrays
+        for key, parts in self.rows.items():
+            words = tuple(arrays.xp.concatenate(w) for w in zip(*(words for _, words in parts), strict=True))
+            tops = arrays.xp.concatenate(self.tops[key])
+            order = arrays.differences.lexsort((*words, tops))
+            rows, starts = arrays.groups(tuple(w[order] for w in words))
+            ends = arrays.xp.append(starts[1:], len(tops))
+            yield key, Heads(rows, tops[order], starts, ends)
+
+
+def highest_rank(kernel: Kernel, marks: Mapping[Key, Marks], body: tuple[PlanAtom, ...], table: Table) -> Column:
+    """The top of each instance: a column, or one value for all. Cost: a search for each instance and marked atom."""
+    top: Column = U64(0)
+    for atom in body:
+        key: Any = table.value(atom.relation) if atom.open else atom.relation
+        words = kernel.arrays.pack([table.value(a) for a in atom.args], table.count)
+        if not getattr(key, "ndim", 0):
+            known = marks.get(int(key) if atom.open else key)
+            if known is not None:
+                top = kernel.xp.maximum(top, rank_of(known.of(kernel.arrays, words)))
+            continue
+        for value in kernel.arrays.distinct(key).tolist():
+            known = marks.get(value)
+            if known is not None:
+                there = key == U64(value)
+                ranks = kernel.xp.zeros(table.count, U64)
+                ranks[there] = rank_of(known.of(kernel.arrays, tuple(w[there] for w in words)))
+                top = kernel.xp.maximum(top, ranks)
+    return top
