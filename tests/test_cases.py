@@ -43,7 +43,7 @@ def run_case(folder: Path, program: Program, engine: object, algorithm: str = "a
     kg = KnowledgeGraph(program, engine=engine)
     for path in (folder / "base.nt", folder / "base.dlog"):
         if path.exists():
-            kg.update(insert=source(path))
+            kg.update(insert=source(path), algorithm=algorithm)
     assert_expected(kg, folder, "00")
     for step in sorted({path.name[:2] for kind in ("insert", "delete") for path in folder.glob(f"[0-9][0-9].{kind}.*")}):
         for kind in ("delete", "insert"):
@@ -73,7 +73,7 @@ def test_case(folder: Path, engine: str) -> None:
 DELETING = [folder for folder in FOLDERS if any(folder.glob("*.delete.*"))]
 
 
-@pytest.mark.parametrize("algorithm", ["recompute", "declarative", "dred", "backward-forward"])
+@pytest.mark.parametrize("algorithm", ["recompute", "declarative", "dred", "counting", "backward-forward"])
 @pytest.mark.parametrize("folder", DELETING, ids=lambda f: f"{f.parent.name}/{f.name}")
 def test_case_by_every_algorithm(folder: Path, algorithm: str) -> None:
     run_case(folder, rules_of(folder), "memory", algorithm)

@@ -15,7 +15,7 @@ from evergraph.engines.memory import MemoryEngine
 from evergraph.engines.reference import ReferenceEngine
 from evergraph.errors import UserError
 from evergraph.formats import Progress, Rejects
-from evergraph.maintain.choose import ALGORITHMS, maintain
+from evergraph.maintain.choose import ALGORITHMS, Experience, maintain
 from evergraph.maintain.declarative import Maintenance
 from evergraph.maintain.outcome import Outcome, Phase
 from evergraph.maintain.seminaive import insert as insert_seminaive
@@ -112,6 +112,7 @@ class KnowledgeGraph(Reading):
         self._literals_seen = 0
         self._prepared = True
         self._maintenance: Maintenance | None = None
+        self._experience = Experience()
         if self._builtins:
             self._values.name_datatypes()
 
@@ -239,7 +240,16 @@ class KnowledgeGraph(Reading):
         read = Phase("read", spent, sum(len(c[0]) for both in (delete, facts) for c in both.values() if c))
         if staged is not None and self._pipeline is not None:
             self._pipeline.engine.stage(staged)
-        outcome = maintain(self._engine, self._plan, facts, delete, asked.algorithm, self._maintenance_program, asked.progress)
+        outcome = maintain(
+            self._engine,
+            self._plan,
+            facts,
+            delete,
+            asked.algorithm,
+            self._maintenance_program,
+            self._experience,
+            asked.progress,
+        )
         outcome.phases[:0] = [*stages, read]
         with outcome.phase("commit"):
             if asked.progress is not None:

@@ -38,6 +38,10 @@ class Report:
     phases: tuple[Phase, ...]
     rounds: int
     derivations: int
+    examined: int = 0
+    """Facts that were looked at while rules were evaluated."""
+    expected: int | None = None
+    """Derivations that `auto` expected of the algorithm it chose: beside `derivations`, what happened."""
     version: int | None = None
     """The version of the store that the update made."""
     missed: Missed = field(default_factory=Missed)
@@ -57,6 +61,8 @@ class Report:
             "engine": self.engine,
             "rounds": self.rounds,
             "derivations": self.derivations,
+            "examined": self.examined,
+            "expected": self.expected,
             "version": self.version,
             "not_there": self.missed.absent,
             "not_explicit": self.missed.derived,
@@ -82,6 +88,8 @@ def make_report(
         tuple(outcome.phases),
         outcome.rounds,
         outcome.derivations,
+        outcome.examined,
+        outcome.expected,
         version,
         outcome.missed,
     )

@@ -57,6 +57,8 @@ class Closed:
 
     rounds: int
     derivations: int
+    examined: int = 0
+    """Facts that were looked at."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,8 @@ class Kernel:
         self.arrays, self.xp = arrays, arrays.xp
         self.values = values
         self.derivations = 0
+        self.examined = 0
+        """Facts that joins have looked at."""
 
     def run(
         self,
@@ -170,11 +172,13 @@ class _Evaluation:
         triples = self._triples(table, atom, source)
         if triples is not None:
             joined = self._join(table, (atom.relation, *atom.args), triples, needed)
+            self.kernel.examined += max(table.count, joined.count)
             if joined.count:
                 self._checked(joined.keep(needed), rest, checks)
             return
         for key, part in self._by_predicate(table, atom, source):
             joined = self._join(part, atom.args, source[key], needed)
+            self.kernel.examined += max(part.count, joined.count)
             if joined.count:
                 self._checked(joined.keep(needed), rest, checks)
 

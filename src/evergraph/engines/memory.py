@@ -84,9 +84,10 @@ class MemoryEngine:
     def _counted(self, step: Callable[[Upkeep | Waves], None]) -> Closed:
         """What a step of the upkeep did."""
         assert self._upkeep is not None
-        rounds, derivations = self._upkeep.rounds, self.shard.kernel.derivations
+        kernel, rounds = self.shard.kernel, self._upkeep.rounds
+        derivations, examined = kernel.derivations, kernel.examined
         step(self._upkeep)
-        return Closed(self._upkeep.rounds - rounds, self.shard.kernel.derivations - derivations)
+        return Closed(self._upkeep.rounds - rounds, kernel.derivations - derivations, kernel.examined - examined)
 
     def replace(self, plus: Facts, minus: Facts) -> None:
         shard = self.shard

@@ -117,7 +117,7 @@ class Shard:
     # -- closing -----------------------------------------------------------------------------------------------------
 
     def close(self, stratum: int, full: bool) -> Closed:
-        rounds, derivations = self.fixpoint.rounds, self.kernel.derivations
+        rounds, derivations, examined = self.fixpoint.rounds, self.kernel.derivations, self.kernel.examined
         scheduler = self.schedulers[stratum]
         self.fixpoint.close(scheduler.schema, full)
         schedule = scheduler.schedule(self.fixpoint.arrived, full)
@@ -125,7 +125,8 @@ class Shard:
         if full:
             for key in schedule.by_object & self.relations.keys():
                 self.relations[key].base.in_order((1, 0))
-        return Closed(self.fixpoint.rounds - rounds, self.kernel.derivations - derivations)
+        kernel = self.kernel
+        return Closed(self.fixpoint.rounds - rounds, kernel.derivations - derivations, kernel.examined - examined)
 
     @property
     def nbytes(self) -> int:

@@ -14,7 +14,7 @@ fact that went and came back with another rank has both gone and come.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -112,13 +112,9 @@ class Activation(Fixpoint):
     def _run(self, task: Task, sources: list[Relations], found: Instances) -> None:  # type: ignore[override]
         found.run(task.rule, sources, self.relations)
 
-    def rederive(self, rules: Sequence[PlanRule], gone: Relations, active: Relations, went: Relations) -> None:
-        """Bring back what went and follows from active facts; what is back already is counted for.
-
-        An instance that negates a fact that went below is left to `gain`.
-        """
+    def rederive(self, rules: Iterable[PlanRule], gone: Relations, active: Relations, below: Relations) -> None:
+        """Bring back what went and follows from active facts; what is back already is counted for."""
         found = self._found()
-        below = united(self.relations, went)
         for rule in rules:
             head = rule.head
             if head.relation in gone or (head.open and any(isinstance(key, int) for key in gone)):
@@ -164,6 +160,8 @@ class Waves(Net):
         self.gone: Deltas = {}
         self.come: Deltas = {}
         """What has gone and what has come at any time of this update; a fact may be in both."""
+        self.left: Deltas = {}
+        """What the last retreat let go."""
         self._lost_by = [scheduler.able for scheduler in shard.schedulers]
 
     def retreat(self, stratum: int, keep: Keep) -> None:
@@ -181,18 +179,26 @@ class Waves(Net):
         self.rounds += withdrawal.rounds
         went = {key: run.without(self.gone.get(key)) for key, run in withdrawal.arrived.items()}
         self._apply(went)
+        self.left = {key: run for key, run in went.items() if len(run)}
         _join(self.gone, went)
 
     def advance(self, stratum: int) -> None:
-        """Rederive and activate."""
+        """Rederive and activate.
+
+        Rederivation leaves instances that negate a fact that went below to `gain`. What this stratum let go, rules of lower
+        strata may derive too, from all that is there: for them nothing is still to come.
+        """
         shard, scheduler = self.shard, self.shard.schedulers[stratum]
         rules, went = scheduler.rules.rules, self.went()
         activation = Activation(shard.kernel, shard.relations, self.ledger)
         for key, run in self.come.items():
             activation.before[key] = shard.relations[key].remove(run)
             activation.arrived.add(key, run)
-        active = {**shard.relations, **activation.before}
-        activation.rederive(rules, Delta.of(self.gone), active, went)
+        there = dict(shard.relations)
+        active = {**there, **activation.before}
+        activation.rederive(rules, Delta.of(self.gone), active, united(there, went))
+        lower = (rule for scheduler in shard.schedulers[:stratum] for rule in scheduler.rules.rules)
+        activation.rederive(lower, Delta.of(self.left), there, there)
         activation.gain(rules, went, active)
         activation.close((scheduler.able_after(activation.arrived),), False)
         scheduler.forget_if_changed(went)

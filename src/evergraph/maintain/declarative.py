@@ -84,7 +84,7 @@ def declarative(
     closed = seminaive(fresh, maintenance.plan, given, progress)
     fresh.commit()
     outcome.phases += closed.phases
-    outcome.rounds, outcome.derivations = closed.rounds, closed.derivations
+    outcome.rounds, outcome.derivations, outcome.examined = closed.rounds, closed.derivations, closed.examined
     with outcome.phase("replace") as phase:
         plus, minus = _net(fresh, maintenance, came, went)
         engine.retract(delete)

@@ -24,6 +24,10 @@ class Outcome:
     reason: str
     rounds: int = 0
     derivations: int = 0
+    examined: int = 0
+    """Facts that joins looked at."""
+    expected: int | None = None
+    """Derivations that `auto` expected when it chose."""
     phases: list[Phase] = field(default_factory=list)
     missed: Missed = field(default_factory=Missed)
 
@@ -32,6 +36,7 @@ class Outcome:
         phase.facts = closed.derivations
         self.rounds += closed.rounds
         self.derivations += closed.derivations
+        self.examined += closed.examined
 
     @contextmanager
     def phase(self, name: str) -> Iterator[Phase]:

@@ -16,8 +16,5 @@ def recompute(engine: Engine, plan: Plan, reason: str, counting: bool = False) -
     engine.forget_derived(counting)
     for number in range(len(plan.strata)):
         with outcome.phase(f"stratum {number + 1}") as phase:
-            closed = engine.close(number, True)
-            phase.facts = closed.derivations
-        outcome.rounds += closed.rounds
-        outcome.derivations += closed.derivations
+            outcome.add(phase, engine.close(number, True))
     return outcome

@@ -38,8 +38,5 @@ def insert(engine: Engine, plan: Plan, facts: Facts, progress: Progress | None =
         if progress is not None:
             progress("close", number / len(plan.strata))
         with outcome.phase(f"stratum {number + 1}") as phase:
-            closed = engine.close(number, full)
-            phase.facts = closed.derivations
-        outcome.rounds += closed.rounds
-        outcome.derivations += closed.derivations
+            outcome.add(phase, engine.close(number, full))
     return outcome
