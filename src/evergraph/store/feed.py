@@ -98,6 +98,5 @@ def _table(change: _Change, version: Snapshot, dictionary: FileDictionary, relat
         flat = np.stack(columns, axis=1).ravel() if columns else np.zeros(0, np.uint64)
         offsets = np.arange(count + 1, dtype=np.int32) * change.arity
         terms = [pa.ListArray.from_arrays(pa.array(offsets), dictionary.decode(flat))]
-    when = [pa.array([value] * count) for value in (change.kind, version.version)]
-    stamp = pa.array([version.when] * count, pa.timestamp("ms", "UTC"))
-    return pa.table([*terms, change.explicit, *when, stamp], schema=_schema(relation))
+    when = (change.kind, version.version, pa.scalar(version.when, pa.timestamp("ms", "UTC")))
+    return pa.table([*terms, change.explicit, *(pa.repeat(value, count) for value in when)], schema=_schema(relation))
