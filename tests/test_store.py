@@ -31,6 +31,7 @@ from evergraph.engines.base import Which
 from evergraph.rules.model import TRIPLE, Atom
 from evergraph.rules.printer import print_atom
 from evergraph.store import Store, layout, store
+from evergraph.store import read as store_read
 from evergraph.store.layout import DICTIONARY, FACTS, RELATIONS, RULES
 from evergraph.store.lock import SCRATCH, Scratch
 from evergraph.store.log import TABLES
@@ -370,6 +371,31 @@ def test_the_feed_has_the_columns_of_delta(tmp_path: Path) -> None:
     assert KnowledgeGraph.open(tmp_path / "g", version=0).change_feed().num_rows == 3
     with pytest.raises(UserError, match="EG405"):
         kg.change_feed(7)
+
+
+@pytest.mark.parametrize("operation", ["compact", "update", "save", ""])
+def test_no_name_of_an_operation_hides_its_changes_from_the_feed(tmp_path: Path, operation: str) -> None:
+    kg = KnowledgeGraph(Program.parse(CHANGING), store=tmp_path / "g")
+    kg.update(insert="node(1) .\n" + "[<http://ex/s1>, <http://ex/p>, <http://ex/o0>] .", operation=operation)
+    kg.update(insert=triple(2), operation=operation)
+    kg.update(insert="node(2) .", operation=operation)
+    kg.update(delete=triple(1), operation=operation)
+    kg._store.compact()
+    assert [len(changes_of(kg, version)) for version in range(5)] == [1, 1, 0, 1, 0]
+    assert [len(changes_of(kg, version, "node")) for version in range(5)] == [1, 0, 1, 0, 0]
+    assert list(replayed(kg))[-1] == (everything(kg, Which.EXPLICIT), everything(kg, Which.DERIVED))
+
+
+def test_compaction_is_not_compared_file_by_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it costs to leave compaction out of the feed does not follow what was compacted."""
+    kg = made(tmp_path / "g", FAMILY, *(triple(n) for n in range(4)), "edge(1, 2) .", "edge(2, 1) .")
+    version = kg._store.compact().version
+
+    def read(*_: Any) -> Any:
+        raise AssertionError("a data file was read")
+
+    monkeypatch.setattr(store_read, "read_table", read)
+    assert changes_of(kg, version) == [] == changes_of(kg, version, "edge")
 
 
 def test_a_graph_without_a_store_has_no_feed() -> None:

@@ -83,11 +83,18 @@ class Snapshot:
 
     def table(self, name: str) -> DeltaTable:
         """The table as Delta's own readers see it."""
-        version = self.version if name == FACTS else self.info.tables[name]
         try:
-            return DeltaTable(str(self.store / name), version=version)
+            return DeltaTable(str(self.store / name), version=self.version_of(name))
         except (DeltaError, OSError) as error:
             raise damaged(self.store / name, error) from error
+
+    def version_of(self, name: str) -> int:
+        """The version of a table."""
+        return self.version if name == FACTS else self.info.tables[name]
+
+    def changes_data(self, name: str) -> bool:
+        """Whether the commit that made this version of a table put rows there or took some; False: it arranged them anew."""
+        return any(action["dataChange"] for _, action in _actions(self.store, name, self.version_of(name)))
 
     def files(self, name: str) -> list[StoredFile]:
         """The data files, dictionary files in the order of their ids, others by shard and name."""
@@ -257,6 +264,16 @@ def _latest(store: Path, table: str) -> int | None:
 
 def _log_file(store: Path, table: str, version: int) -> Path:
     return store / table / "_delta_log" / f"{version:020}.json"
+
+
+def _actions(store: Path, table: str, version: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What a commit of a table does to its files: `add` or `remove`, and Delta's account of the file."""
+    path = _log_file(store, table, version)
+    try:
+        for line in path.read_text(encoding="utf-8").splitlines():
+            yield from ((kind, action) for kind, action in json.loads(line).items() if kind in ("add", "remove"))
+    except (OSError, ValueError) as error:
+        raise damaged(path, error) from error
 
 
 def damaged(path: Path, error: Exception) -> UserError:
