@@ -202,8 +202,8 @@ def template_for(what: str, path: Path) -> None:
             shutil.copy(kept, kept.with_name("part-0123.parquet"))
 
 
-def crash_before_facts(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commit the other tables of an update, and then no more."""
+def crash_before_facts(path: Path, monkeypatch: pytest.MonkeyPatch, write: Callable[[Path], Any] = update) -> None:
+    """Commit the other tables of a writer, and then no more."""
     real = log._commit_table
 
     def commit(store: Path, name: str, *rest: Any) -> None:
@@ -214,7 +214,7 @@ def crash_before_facts(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(log, "_commit_table", commit)
         with pytest.raises(KeyboardInterrupt):
-            update(path)
+            write(path)
 
 
 @pytest.mark.parametrize("what", WRITERS)
@@ -284,12 +284,54 @@ def survivor(path: Path, before: int, held: list[Facts], where: str) -> int:
 
 
 def orphans(path: Path) -> set[str]:
-    """Data files that no commit of their table knows."""
-    found = set()
-    for table in log.TABLES:
-        logs = "".join(commit.read_text() for commit in (path / table / "_delta_log").glob("*.json"))
-        found |= {str(p) for p in (path / table).rglob("part-*.parquet") if p.name not in logs}
-    return found
+    """Data files that no version of the store has."""
+    known = {file.path for version in Store(path).history() for table in log.TABLES for file in version.files(table)}
+    return {str(p) for table in log.TABLES for p in (path / table).rglob("part-*.parquet") if p not in known}
+
+
+def inserting(text: str) -> Callable[[Path], Any]:
+    return lambda path: KnowledgeGraph.open(path).update(insert=text)
+
+
+def test_compaction_deletes_what_was_taken_back_and_keeps_every_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Crashed commits stand between those of versions, merges and deletions among them; some files went and came again."""
+    path = tmp_path / "g"
+    template_for("update", path)
+    for change in (CHANGE, NEXT):
+        crash_before_facts(path, monkeypatch, inserting(change))
+        crash_before_facts(path, monkeypatch, compact)
+        inserting(change)(path)
+        KnowledgeGraph.open(path).update(delete="node(3) . edge(1, 2) .", insert="edge(1, 1) .")
+        crash_before_facts(path, monkeypatch, compact)
+        KnowledgeGraph.open(path).update(insert="node(3) . edge(1, 2) .", delete="edge(1, 1) .")
+    crash_before_facts(path, monkeypatch, inserting(LARGE))
+    held, left = versions_of(path), orphans(path)
+    assert all(any(table in Path(name).parts for name in left) for table in (DICTIONARY, RELATIONS))
+    for _ in range(2):
+        Store(path).compact()
+        assert orphans(path) == set()
+        assert versions_of(path)[: len(held)] == held
+    for version in range(len(held)):
+        for table in log.TABLES:
+            assert len(Store(path).snapshot(version).table(table).to_pyarrow_table()) >= 0, "Delta's readers find every file"
+
+
+@pytest.mark.parametrize("table", log.TABLES)
+@pytest.mark.parametrize("text", [None, b"", b"{", b"\xff\xff"], ids=["missing", "empty", "cut", "no text"])
+def test_compaction_deletes_nothing_when_it_cannot_tell_what_versions_have(
+    tmp_path: Path, table: str, text: bytes | None
+) -> None:
+    template_for("compact", tmp_path / "g")
+    Store(tmp_path / "g").compact()
+    commit = log._log_file(tmp_path / "g", table, 0)
+    commit.unlink() if text is None else commit.write_bytes(text)
+    before = set((tmp_path / "g").rglob("*.parquet"))
+    with pytest.raises(UserError, match="EG406") as caught:
+        Store(tmp_path / "g").compact()
+    assert str(tmp_path / "g" / table) in str(caught.value)
+    assert set((tmp_path / "g").rglob("*.parquet")) == before
 
 
 # -- readers beside a writer -----------------------------------------------------------------------------------------

@@ -163,16 +163,42 @@ def history(store: Path) -> list[Snapshot]:
     return [latest, *(snapshot(store, n) for n in range(latest.version - 1, -1, -1))]
 
 
+def all_files(store: Path) -> dict[str, set[str]]:
+    """The data files of each table, relative to its folder, that some version of the store has.
+
+    Cost: linear in the log, which is read once: a file is in a version if it was there when a commit that a version names
+    was made. What crashed writers committed and recovery took back was not.
+    """
+    named = history(store)
+    found: dict[str, set[str]] = {}
+    for table in TABLES:
+        wanted = {version.version_of(table) for version in named}
+        found[table] = set()
+        there: set[str] = set()
+        for number in range(max(wanted) + 1):
+            for kind, action in _actions(store, table, number):
+                (there.add if kind == "add" else there.discard)(action["path"])
+            if number in wanted:
+                found[table] |= there
+                there.clear()
+    return found
+
+
 def recover(store: Path) -> None:
     """Put tables back to what the last version names, when a writer crashed between their commits. The caller has the lock."""
     if not exists(store):
+        if any((store / FACTS / "_delta_log").glob("*.json")):  # there are versions, and the first one's commit is lost
+            raise damaged(_log_file(store, FACTS, 0), FileNotFoundError("it is missing"))
         for name in TABLES:
             if (store / name).exists():
                 shutil.rmtree(store / name)
         return
     last = snapshot(store)
     for name, version in last.info.tables.items():
-        if _latest(store, name) != version:
+        there = _latest(store, name)
+        if there is None or there < version:
+            raise damaged(_log_file(store, name, 0 if there is None else there + 1), FileNotFoundError("it is missing"))
+        if there > version:
             with writes(store):
                 DeltaTable(str(store / name)).restore(version)
 
@@ -270,7 +296,10 @@ def _actions(store: Path, table: str, version: int) -> Iterator[tuple[str, dict[
     """What a commit of a table does to its files: `add` or `remove`, and Delta's account of the file."""
     path = _log_file(store, table, version)
     try:
-        for line in path.read_text(encoding="utf-8").splitlines():
+        lines = path.read_text(encoding="utf-8").splitlines()
+        if not lines:
+            raise ValueError("it is empty")
+        for line in lines:
             yield from ((kind, action) for kind, action in json.loads(line).items() if kind in ("add", "remove"))
     except (OSError, ValueError) as error:
         raise damaged(path, error) from error
