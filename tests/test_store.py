@@ -30,7 +30,7 @@ from evergraph import KnowledgeGraph, Program, UserError
 from evergraph.engines.base import Which
 from evergraph.rules.model import TRIPLE, Atom
 from evergraph.rules.printer import print_atom
-from evergraph.store import Store, layout, store
+from evergraph.store import Store, layout, lock, store
 from evergraph.store import read as store_read
 from evergraph.store.layout import DICTIONARY, FACTS, RELATIONS, RULES
 from evergraph.store.lock import SCRATCH, Scratch
@@ -780,6 +780,37 @@ def test_scratch_folders_go_with_their_processes(tmp_path: Path) -> None:
     path = mine.path
     del mine
     assert not path.exists()
+
+
+@pytest.mark.parametrize("moment", ["mkdir", "open"])
+def test_a_scratch_folder_that_is_swept_before_it_is_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """A writer sweeps in between: after the folder was made, or after the file to lock was."""
+    kg = made(tmp_path / "g", triple(1))
+    real, swept = getattr(Path, moment), []
+
+    def and_sweep(path: Path, *given: Any, **named: Any) -> Any:
+        found = real(path, *given, **named)
+        if SCRATCH in path.parts[:-1] and not swept:
+            swept.append(path)
+            lock.sweep_scratch(tmp_path / "g")
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, moment, and_sweep)
+        scratch = Scratch(tmp_path / "g")
+    assert swept and not swept[0].exists()
+    kg.update(insert=triple(2))
+    assert list((tmp_path / "g" / SCRATCH).iterdir()) == [scratch.path], "the one that is locked stays, the other left nothing"
+
+
+def test_a_scratch_folder_that_cannot_be_made_is_a_mistake(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match=r"EG403.*Not a directory"):
+        Scratch(tmp_path / "file")
+    with pytest.raises(UserError, match=r"EG403.*No such file"):
+        Scratch(Path("/proc/none"))
 
 
 # -- folders that are something else ---------------------------------------------------------------------------------
