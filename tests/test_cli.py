@@ -43,8 +43,8 @@ class Ended:
 Run = Callable[..., Ended]
 
 
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+@pytest.fixture(name="run")
+def run_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     """Runs a command in an empty folder, in this process."""
     monkeypatch.chdir(tmp_path)
 

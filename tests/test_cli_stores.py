@@ -16,20 +16,20 @@ from evergraph.engines.relation import run_of
 from evergraph.store import Store
 from evergraph.store.read import read_facts, read_terms
 from evergraph.terms import Dictionary
-from test_cli import DERIVED, EX, EXPLICIT, SUBCLASS, TYPE, Run, run, written  # noqa: F401 - `run` is a fixture
+from test_cli import DERIVED, EX, EXPLICIT, SUBCLASS, TYPE, Run, run_command, written  # noqa: F401 - a fixture
 
 MORE = f"<{EX}bob> {TYPE} <{EX}Student> .\n"
 
 
 @pytest.fixture
-def store(run: Run) -> Path:  # noqa: F811
+def store(run: Run) -> Path:
     """A store of two versions."""
     assert run("load", written("data.nt"), "--rules", "rhodf", "--store", "uni", "--engine", "memory").code == 0
     assert run("load", written("more.nt", MORE), "--store", "uni", "--engine", "memory").code == 0
     return Path("uni")
 
 
-def test_load_tells_stages_rows_and_rates(run: Run) -> None:  # noqa: F811
+def test_load_tells_stages_rows_and_rates(run: Run) -> None:
     ended = run("load", written("data.nt"), "--rules", "rhodf", "--store", "uni", "--engine", "memory")
     assert ended.out.startswith("3 explicit and 1 derived facts in ")
     assert ended.out.endswith("uni is at version 0\n")
@@ -39,7 +39,7 @@ def test_load_tells_stages_rows_and_rates(run: Run) -> None:  # noqa: F811
     assert all(line[-1].endswith("/s") for line in stages)
 
 
-def test_a_second_load_adds_and_other_rules_are_refused(run: Run, store: Path) -> None:  # noqa: F811
+def test_a_second_load_adds_and_other_rules_are_refused(run: Run, store: Path) -> None:
     assert len(KnowledgeGraph.open(store)) == 6
     ended = run("load", "more.nt", "--store", store, "--rules", "rdfs", "--engine", "memory")
     assert (ended.code, "EG408" in ended.err) == (2, True)
@@ -47,7 +47,7 @@ def test_a_second_load_adds_and_other_rules_are_refused(run: Run, store: Path) -
     assert json.loads(again.out)["version"] == 1
 
 
-def test_load_skips_bad_lines_into_a_file_beside_the_store(run: Run) -> None:  # noqa: F811
+def test_load_skips_bad_lines_into_a_file_beside_the_store(run: Run) -> None:
     bad = written("bad.nt", f"{EXPLICIT}<no\n{MORE}also bad\n")
     ended = run("load", bad, "--store", "uni", "--engine", "memory")
     assert ended.code == 2 and "bad.nt:4:" in ended.err and not KnowledgeGraph("rdfs", store="uni").version
@@ -69,7 +69,7 @@ QUERY = "SELECT ?x WHERE { ?x a ex:Person } ORDER BY ?x"
         ("json", None),
     ],
 )
-def test_query_formats(run: Run, store: Path, format_: str, expected: str | None) -> None:  # noqa: F811
+def test_query_formats(run: Run, store: Path, format_: str, expected: str | None) -> None:
     ended = run("query", store, f"PREFIX ex: <{EX}> {QUERY}", "--format", format_)
     if expected is not None:
         assert ended.out == expected
@@ -78,7 +78,7 @@ def test_query_formats(run: Run, store: Path, format_: str, expected: str | None
     assert [row["x"]["value"] for row in found["results"]["bindings"]] == [f"{EX}ann", f"{EX}bob"]
 
 
-def test_query_asks_constructs_describes_and_reads_versions(run: Run, store: Path) -> None:  # noqa: F811
+def test_query_asks_constructs_describes_and_reads_versions(run: Run, store: Path) -> None:
     ask = f"ASK {{ <{EX}bob> a <{EX}Person> }}"
     assert run("query", store, ask).out == "yes\n"
     assert run("query", store, ask, "--version", 0).out == "no\n"
@@ -89,7 +89,7 @@ def test_query_asks_constructs_describes_and_reads_versions(run: Run, store: Pat
     assert f'<{EX}ann> <{EX}name> "Ann" .' in run("query", store, f"DESCRIBE <{EX}ann>").out.splitlines()
 
 
-def test_query_from_a_file_and_its_mistakes(run: Run, store: Path) -> None:  # noqa: F811
+def test_query_from_a_file_and_its_mistakes(run: Run, store: Path) -> None:
     file = written("q.rq", f"ASK {{ <{EX}ann> ?p ?o }}")
     assert run("query", store, "--file", file).out == "yes\n"
     for arguments in ((), ("ASK {}", "--file", file)):
@@ -102,7 +102,7 @@ def test_query_from_a_file_and_its_mistakes(run: Run, store: Path) -> None:  # n
     assert "EG405" in run("query", store, "ASK {}", "--version", 9).err
 
 
-def test_export_writes_triples(run: Run, store: Path) -> None:  # noqa: F811
+def test_export_writes_triples(run: Run, store: Path) -> None:
     assert set(run("export", store, "--facts", "derived").out.splitlines()) == {
         DERIVED.strip(),
         DERIVED.strip().replace("ann", "bob"),
@@ -116,7 +116,7 @@ def test_export_writes_triples(run: Run, store: Path) -> None:  # noqa: F811
     assert len(gzip.decompress(Path("all.nt.gz").read_bytes()).splitlines()) == 6
 
 
-def test_stats_counts_predicates_classes_files_and_bytes(run: Run, store: Path) -> None:  # noqa: F811
+def test_stats_counts_predicates_classes_files_and_bytes(run: Run, store: Path) -> None:
     found = json.loads(run("stats", store, "--output", "json").out)
     assert (found["explicit"], found["derived"], found["version"]) == (4, 2, 1)
     assert found["predicates"][TYPE] == {"explicit": 2, "derived": 2}
@@ -132,7 +132,7 @@ def test_stats_counts_predicates_classes_files_and_bytes(run: Run, store: Path) 
     assert "version 1: 4 explicit and 2 derived facts" in text and f"<{EX}Person>" in text
 
 
-def test_history_and_changes(run: Run, store: Path) -> None:  # noqa: F811
+def test_history_and_changes(run: Run, store: Path) -> None:
     versions = json.loads(run("history", store, "--output", "json").out)["versions"]
     assert [(v["version"], v["operation"], v["explicit"], v["derived"]) for v in versions] == [
         (1, "load", 4, 2),
@@ -160,7 +160,7 @@ def spoil(store: Path) -> None:
         Store(store).commit(base, info, changes(facts, after), terms.since(base.info.terms))
 
 
-def test_verify_says_yes_or_both_differences(run: Run, store: Path) -> None:  # noqa: F811
+def test_verify_says_yes_or_both_differences(run: Run, store: Path) -> None:
     assert run("verify", store).out == "verified: 6 facts are what recomputation gives\n"
     spoil(store)
     ended = run("verify", store)
@@ -170,7 +170,7 @@ def test_verify_says_yes_or_both_differences(run: Run, store: Path) -> None:  # 
     assert json.loads(run("verify", store, "--output", "json").out)["extra"] == [f"<{EX}Person>[<{EX}x>]"]
 
 
-def test_compact_and_rules_show(run: Run, store: Path) -> None:  # noqa: F811
+def test_compact_and_rules_show(run: Run, store: Path) -> None:
     before = len(KnowledgeGraph.open(store))
     assert json.loads(run("compact", store, "--output", "json").out)["version"] in (1, 2)
     assert len(KnowledgeGraph.open(store)) == before
@@ -178,7 +178,7 @@ def test_compact_and_rules_show(run: Run, store: Path) -> None:  # noqa: F811
     assert SUBCLASS.strip("<>").rpartition("#")[2] in shown and shown == run("rules", "show", store, "--version", 0).out
 
 
-def test_a_folder_that_is_something_else_is_left_alone(run: Run) -> None:  # noqa: F811
+def test_a_folder_that_is_something_else_is_left_alone(run: Run) -> None:
     Path("mine").mkdir()
     (Path("mine") / "diary.txt").write_text("secret")
     ended = run("load", written("data.nt"), "--store", "mine", "--engine", "memory")

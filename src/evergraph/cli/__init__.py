@@ -5,6 +5,7 @@ Nothing heavy is imported before a command needs it: `evergraph --help` answers 
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable
 
@@ -51,6 +52,7 @@ def demo(engine: EngineOption = EngineName.SPARK, master: MasterOption = "local[
 
 def main() -> None:
     """Run a command; a user's mistake is one line and exit code 2."""
+    logging.getLogger("rdflib.term").setLevel(logging.ERROR)  # it logs a stack for each literal that has no value
     try:
         app()
     except UserError as error:

@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, BinaryIO
 
 import typer
+
+from evergraph.errors import UserError
 
 Progress = Callable[[str, float], None]
 
@@ -101,6 +103,34 @@ def many(counts: dict[str, int]) -> str:
 
 def count_of(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def texts_of(terms: Iterable[Any]) -> list[str]:
+    """rdflib terms in N-Triples syntax, which has no line breaks."""
+    from evergraph.terms import from_object
+
+    return [from_object(term, own=True) for term in terms]
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """A file to write, which appears when it is whole."""
+    check_target(path)
+    part = path.with_name(f"{path.name}.part")
+    try:
+        with part.open("wb") as out:
+            yield out
+        part.replace(path)
+    except OSError as error:
+        raise UserError("EG101", f"cannot write {path}: {error.strerror}", "check the folder and its permissions") from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def check_target(path: Path) -> None:
+    """Refuse a file that cannot be one before any work is done."""
+    if path.is_dir() or not path.parent.is_dir():
+        raise UserError("EG101", f"cannot write {path}", "name a file in a folder that exists")
 
 
 def rejected_text(count: int, saved: Path) -> str:

@@ -19,12 +19,14 @@ from evergraph.cli.common import (
     OutputOption,
     RulesOption,
     VersionOption,
+    check_target,
     count_of,
     many,
     progress_of,
     rejected_text,
     say,
     session_for,
+    texts_of,
 )
 from evergraph.errors import UserError
 
@@ -46,8 +48,7 @@ def materialise(
 
     if not to.name.endswith((".nt", ".nt.gz")):
         raise UserError("EG102", f"cannot write {to}", "name a file that ends in .nt or .nt.gz")
-    if not to.parent.is_dir() or to.is_dir():
-        raise UserError("EG101", f"cannot write {to}", "name a file in a folder that exists")
+    check_target(to)
     kg, report, rejected = _build(data, rules, engine, master, on_error, to.with_name("rejected.txt"))
     with progress_of("write"):
         written = write_ntriples(kg.blocks(str(facts)), to)
@@ -82,7 +83,7 @@ def check(
     """Say whether the data contradicts the rules (relation `inconsistency`). Exit code 1 if it does."""
     kg, _, rejected = _build(data, rules, engine, master, on_error, Path("rejected.txt"))
     found = kg.relation("inconsistency") if "inconsistency" in kg.rules.relations else []
-    rows = [[term.n3() for term in row] for row in sorted(found)]
+    rows = sorted(texts_of(row) for row in found)
     lines = [f"{row[0].strip(chr(34))}: {' '.join(dict.fromkeys(row[1:]))}" for row in rows]
     say(
         output,

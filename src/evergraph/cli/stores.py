@@ -28,6 +28,8 @@ from evergraph.cli.common import (
     say,
     session_for,
     table_of,
+    texts_of,
+    whole_file,
 )
 from evergraph.errors import UserError
 
@@ -117,8 +119,6 @@ def update(
     from evergraph.graph import KnowledgeGraph
 
     inserts, deletes = gather(insert or [], delete or [], patch or [])
-    if not inserts and not deletes:
-        raise UserError("EG302", "nothing to insert or delete", "give --insert FILE, --delete FILE or --patch FILE")
     where = session_for(engine, master)
     with progress_of("open"):
         kg = KnowledgeGraph.open(store, engine=where)
@@ -126,14 +126,16 @@ def update(
         report = kg.update(insert=inserts, delete=deletes, algorithm=algorithm, dry_run=dry_run, progress=progress)
     lines = []
     if dry_run:
-        lines += [f"- {' '.join(term.n3() for term in triple)}" for triple in sorted(report.deleted.triples)]
-        lines += [f"+ {' '.join(term.n3() for term in triple)}" for triple in sorted(report.inserted.triples)]
+        lines += sorted(f"- {' '.join(texts_of(triple))}" for triple in report.deleted.triples)
+        lines += sorted(f"+ {' '.join(texts_of(triple))}" for triple in report.inserted.triples)
     for word, net in (("inserted", report.inserted), ("deleted", report.deleted)):
         lines.append(f"{word} {many(net.explicit)} explicit and {many(net.derived)} derived facts")
-    if report.missed.derived:
-        lines.append(f"{count_of(report.missed.derived, 'fact')} to delete only follow, and stay: see evergraph explain")
-    if report.missed.absent:
-        lines.append(f"{count_of(report.missed.absent, 'fact')} to delete were not there")
+    missed = report.missed
+    if missed.derived:
+        only = "only follows, and stays" if missed.derived == 1 else "only follow, and stay"
+        lines.append(f"{count_of(missed.derived, 'fact')} to delete {only}: see evergraph explain")
+    if missed.absent:
+        lines.append(f"{count_of(missed.absent, 'fact')} to delete {'was' if missed.absent == 1 else 'were'} not there")
     end = "nothing was changed" if dry_run else f"{store} is at version {report.version}"
     lines.append(f"{report.algorithm} on {report.engine}: {report.reason}; {report.seconds:.2f} s; {end}")
     say(output, {"store": str(store), "dry_run": dry_run, **report.as_dict()}, "\n".join(lines))
@@ -189,7 +191,7 @@ def export(
     if to is not None and format_ == TripleFormat.NT and to.name.endswith((".nt", ".nt.gz")):
         written = write_ntriples(kg.blocks(str(facts)), to)
     elif to is not None:
-        with to.open("wb") as out:
+        with whole_file(to) as out:
             written = write_stream(kg.blocks(str(facts)), out, str(format_))
     else:
         written = write_stream(kg.blocks(str(facts)), sys.stdout.buffer, str(format_))

@@ -2,6 +2,7 @@
 
 A version's changes are read off its files: those that came and those that went, compared where both are there. Nothing is
 stored for it, compaction leaves no trace in it, and its cost follows the files that a version touched.
+Trap: what a version calls its operation is the caller's word and decides nothing; Delta's `dataChange` tells compaction.
 """
 
 from __future__ import annotations
@@ -54,15 +55,8 @@ def change_feed(first: Snapshot, last: Snapshot, relation: str = TRIPLE) -> pa.T
 
 
 def _changes(before: Snapshot | None, now: Snapshot) -> Iterator[_Change]:
-    if now.info.operation == "compact":
-        return
-    came, went = [], []
-    for name in (FACTS, RELATIONS):
-        old = {f.path: f for f in before.files(name)} if before is not None else {}
-        new = {f.path: f for f in now.files(name)}
-        came.append([f for path, f in new.items() if path not in old])
-        went.append([f for path, f in old.items() if path not in new])
-    old_facts, new_facts = (held(parts_of(*_pair(files))) for files in (went, came))
+    triples, named = (_touched(before, now, name) for name in (FACTS, RELATIONS))
+    old_facts, new_facts = (held(parts_of(*files)) for files in zip(triples, named, strict=True))
     arrays = Arrays()
     for one in changes(old_facts, new_facts):
         was = old_facts.explicit.get(one.key)
@@ -78,8 +72,13 @@ def _changes(before: Snapshot | None, now: Snapshot) -> Iterator[_Change]:
                 yield _Change(kind, one.key, one.arity, tuple(w[mask] for w in rows), explicit[mask])
 
 
-def _pair(files: list[list[StoredFile]]) -> tuple[list[StoredFile], list[StoredFile]]:
-    return files[0], files[1]
+def _touched(before: Snapshot | None, now: Snapshot, name: str) -> tuple[list[StoredFile], list[StoredFile]]:
+    """The files of a table that went with a version and those that came; none if they hold the same rows."""
+    if not now.changes_data(name):
+        return [], []
+    old = {f.path: f for f in before.files(name)} if before is not None else {}
+    new = {f.path: f for f in now.files(name)}
+    return [f for path, f in old.items() if path not in new], [f for path, f in new.items() if path not in old]
 
 
 def _schema(relation: str) -> pa.Schema:
@@ -98,6 +97,5 @@ def _table(change: _Change, version: Snapshot, dictionary: FileDictionary, relat
         flat = np.stack(columns, axis=1).ravel() if columns else np.zeros(0, np.uint64)
         offsets = np.arange(count + 1, dtype=np.int32) * change.arity
         terms = [pa.ListArray.from_arrays(pa.array(offsets), dictionary.decode(flat))]
-    when = [pa.array([value] * count) for value in (change.kind, version.version)]
-    stamp = pa.array([version.when] * count, pa.timestamp("ms", "UTC"))
-    return pa.table([*terms, change.explicit, *when, stamp], schema=_schema(relation))
+    when = (change.kind, version.version, pa.scalar(version.when, pa.timestamp("ms", "UTC")))
+    return pa.table([*terms, change.explicit, *(pa.repeat(value, count) for value in when)], schema=_schema(relation))

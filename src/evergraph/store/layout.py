@@ -160,7 +160,7 @@ def _named(one: Changed) -> pa.Table:
     flat = np.stack(columns, axis=1).ravel() if columns else np.zeros(0, np.int64)
     offsets = np.arange(count + 1, dtype=np.int32) * one.arity
     arguments = pa.ListArray.from_arrays(pa.array(offsets), pa.array(flat))
-    return pa.table([pa.array([one.key] * count), arguments, one.explicit], schema=SCHEMAS[RELATIONS])
+    return pa.table([pa.repeat(one.key, count), arguments, one.explicit], schema=SCHEMAS[RELATIONS])
 
 
 def read_triples(table: pa.Table) -> Iterator[tuple[int, npt.NDArray[np.uint64], npt.NDArray[np.bool_]]]:

@@ -5,6 +5,7 @@ Trap: the file itself stays and means nothing; what counts is who holds it. It s
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
@@ -13,16 +14,19 @@ import time
 import uuid
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
 
 from evergraph.errors import UserError
+from evergraph.store.log import writes
 
 NAME = ".writer"
 SCRATCH = "_scratch"
 WAIT_SECONDS = 30.0
+ATTEMPTS = 100
+"""At a scratch folder: more sweepers than that in the same moments are a disk that does not keep folders."""
 
 
 @contextmanager
@@ -52,11 +56,27 @@ class Scratch:
     """A folder beside the tables for work in progress. It is deleted when it is done with, or by the next writer."""
 
     def __init__(self, store: Path) -> None:
-        self.path = store / SCRATCH / uuid.uuid4().hex
-        self.path.mkdir(parents=True)
-        self._owner = (self.path / NAME).open("w")
-        fcntl.flock(self._owner.fileno(), fcntl.LOCK_EX)
+        with writes(store):
+            self.path, self._owner = _own_folder(store / SCRATCH)
         weakref.finalize(self, _remove, self.path, self._owner)
+
+
+def _own_folder(parent: Path) -> tuple[Path, TextIO]:
+    """A new folder and the lock on it.
+
+    Trap: between the two a sweeper may take it for one whose maker has died, and delete it. The lock of a file that is gone
+    protects nothing, so look after locking, and make another.
+    """
+    for _ in range(ATTEMPTS):
+        folder = parent / uuid.uuid4().hex
+        with suppress(FileNotFoundError):
+            folder.mkdir(parents=True)
+            owner = (folder / NAME).open("w")
+            fcntl.flock(owner.fileno(), fcntl.LOCK_EX)
+            if (folder / NAME).exists():
+                return folder, owner
+            owner.close()
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(parent))
 
 
 def _remove(folder: Path, owner: TextIO) -> None:

@@ -83,11 +83,18 @@ class Snapshot:
 
     def table(self, name: str) -> DeltaTable:
         """The table as Delta's own readers see it."""
-        version = self.version if name == FACTS else self.info.tables[name]
         try:
-            return DeltaTable(str(self.store / name), version=version)
+            return DeltaTable(str(self.store / name), version=self.version_of(name))
         except (DeltaError, OSError) as error:
             raise damaged(self.store / name, error) from error
+
+    def version_of(self, name: str) -> int:
+        """The version of a table."""
+        return self.version if name == FACTS else self.info.tables[name]
+
+    def changes_data(self, name: str) -> bool:
+        """Whether the commit that made this version of a table put rows there or took some; False: it arranged them anew."""
+        return any(action["dataChange"] for _, action in _actions(self.store, name, self.version_of(name)))
 
     def files(self, name: str) -> list[StoredFile]:
         """The data files, dictionary files in the order of their ids, others by shard and name."""
@@ -156,16 +163,42 @@ def history(store: Path) -> list[Snapshot]:
     return [latest, *(snapshot(store, n) for n in range(latest.version - 1, -1, -1))]
 
 
+def all_files(store: Path) -> dict[str, set[str]]:
+    """The data files of each table, relative to its folder, that some version of the store has.
+
+    Cost: linear in the log, which is read once: a file is in a version if it was there when a commit that a version names
+    was made. What crashed writers committed and recovery took back was not.
+    """
+    named = history(store)
+    found: dict[str, set[str]] = {}
+    for table in TABLES:
+        wanted = {version.version_of(table) for version in named}
+        found[table] = set()
+        there: set[str] = set()
+        for number in range(max(wanted) + 1):
+            for kind, action in _actions(store, table, number):
+                (there.add if kind == "add" else there.discard)(action["path"])
+            if number in wanted:
+                found[table] |= there
+                there.clear()
+    return found
+
+
 def recover(store: Path) -> None:
     """Put tables back to what the last version names, when a writer crashed between their commits. The caller has the lock."""
     if not exists(store):
+        if any((store / FACTS / "_delta_log").glob("*.json")):  # there are versions, and the first one's commit is lost
+            raise damaged(_log_file(store, FACTS, 0), FileNotFoundError("it is missing"))
         for name in TABLES:
             if (store / name).exists():
                 shutil.rmtree(store / name)
         return
     last = snapshot(store)
     for name, version in last.info.tables.items():
-        if _latest(store, name) != version:
+        there = _latest(store, name)
+        if there is None or there < version:
+            raise damaged(_log_file(store, name, 0 if there is None else there + 1), FileNotFoundError("it is missing"))
+        if there > version:
             with writes(store):
                 DeltaTable(str(store / name)).restore(version)
 
@@ -257,6 +290,19 @@ def _latest(store: Path, table: str) -> int | None:
 
 def _log_file(store: Path, table: str, version: int) -> Path:
     return store / table / "_delta_log" / f"{version:020}.json"
+
+
+def _actions(store: Path, table: str, version: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What a commit of a table does to its files: `add` or `remove`, and Delta's account of the file."""
+    path = _log_file(store, table, version)
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        if not lines:
+            raise ValueError("it is empty")
+        for line in lines:
+            yield from ((kind, action) for kind, action in json.loads(line).items() if kind in ("add", "remove"))
+    except (OSError, ValueError) as error:
+        raise damaged(path, error) from error
 
 
 def damaged(path: Path, error: Exception) -> UserError:

@@ -13,7 +13,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -140,8 +139,7 @@ class Store:
         """Merge small files, and delete files that are in no version. Cost: what stands in small files."""
         with self.writing(), log.writes(self.path):
             made = self._compact(self.snapshot())
-            for name in log.TABLES:
-                self._sweep(name)
+            self._sweep()
             return made
 
     def _compact(self, base: Snapshot) -> Snapshot:
@@ -158,16 +156,14 @@ class Store:
         info = replace(base.info, operation="compact", report={})
         return log.commit(self.path, base, info, added, removed, data_change=False)
 
-    def _sweep(self, table: str) -> None:
-        """Delete data files that no commit ever added: those of writers that crashed."""
-        known: set[str] = set()
-        for commit in (self.path / table / "_delta_log").glob("*.json"):
-            for line in commit.read_text(encoding="utf-8").splitlines():
-                known.add(json.loads(line).get("add", {}).get("path", ""))
-        for path in (self.path / table).rglob("*.parquet"):
-            inside = path.relative_to(self.path / table)
-            if inside.parts[0] != "_delta_log" and inside.as_posix() not in known:
-                path.unlink()
+    def _sweep(self) -> None:
+        """Delete data files that are in no version: those of writers that crashed, before a commit or after one that was
+        taken back. All that is to be kept is known before the first file goes."""
+        for table, known in log.all_files(self.path).items():
+            for path in (self.path / table).rglob("*.parquet"):
+                inside = path.relative_to(self.path / table)
+                if inside.parts[0] != "_delta_log" and inside.as_posix() not in known:
+                    path.unlink()
 
 
 def _piled_up(snapshot: Snapshot) -> bool:

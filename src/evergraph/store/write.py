@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from evergraph.engines.arrays import U64, Arrays, Words
 from evergraph.engines.changes import Changed, Held, changes
@@ -81,10 +82,10 @@ def _keep(table: str, rows: pa.Table, drop: dict[Key, Changed]) -> Mask:
                 keep[start : start + len(words)] = ~arrays.contains(drop[predicate].drop, (words,))
             start += len(words)
         return keep
-    names = np.array(rows.column("relation").to_pylist())
+    names = rows.column("relation")
     for name, columns, explicit in read_named(rows):
         if name in drop:
-            keep[names == name] = ~arrays.contains(drop[name].drop, arrays.pack(columns, len(explicit)))
+            keep[pc.equal(names, name).to_numpy()] = ~arrays.contains(drop[name].drop, arrays.pack(columns, len(explicit)))
     return keep
 
 
