@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from random import Random
 from typing import Any
 from unittest.mock import patch
@@ -20,6 +22,7 @@ from evergraph.engines.arrays import U64
 from evergraph.engines.marks import count_of, rank_of
 from evergraph.engines.shard import Shard
 from evergraph.plan.model import Key, PlanAtom, PlanRule, is_variable
+from evergraph.store import Store
 from strategies import dense_changes, layered_programs, ontology_updates, programs
 from test_deletions import Steps, ontology_changes
 
@@ -123,3 +126,71 @@ def test_counts_hold_when_the_schema_changes(rules: str) -> None:
             kg.verify()
 
     law()
+
+
+@given(programs | layered_programs, st.integers(0, 2**32))
+@settings(max_examples=12, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+def test_counts_are_kept_by_a_store(program: Program, seed: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        KnowledgeGraph(program, store=f"{folder}/kg").update()
+        for facts, gone in dense_changes(program, Random(seed)):
+            kg = KnowledgeGraph.open(f"{folder}/kg")
+            report = kg.update(insert=facts, delete=gone, algorithm="counting")
+            again = KnowledgeGraph.open(f"{folder}/kg")
+            again._prepare()
+            assert_counts(again)
+            again.verify()
+            assert report.algorithm == "counting"
+
+
+RULES = "q(?x, ?z) :- p(?x, ?y), p(?y, ?z) . p(1, 2) . p(2, 3) . p(3, 4) ."
+
+
+def test_a_store_keeps_counts_until_another_algorithm_writes(tmp_path: Path) -> None:
+    kg = KnowledgeGraph(Program.parse(RULES), store=tmp_path / "kg")
+    kg.update(algorithm="counting")
+    assert Store(tmp_path / "kg").snapshot().info.counts
+    opened = KnowledgeGraph.open(tmp_path / "kg")
+    report = opened.update(insert="p(4, 5) .")
+    assert (report.algorithm, report.reason) == ("counting", "facts are counted")
+    assert [p.name for p in report.phases][:3] == ["read", "retract", "withdraw 1"]
+    opened.update(delete="p(4, 5) .", algorithm="dred")
+    snapshot = Store(tmp_path / "kg").snapshot()
+    assert not snapshot.info.counts and not snapshot.files("counts")
+    assert KnowledgeGraph.open(tmp_path / "kg").update(delete="p(1, 2) .").algorithm == "dred"
+
+
+def test_counting_can_begin_on_a_store_without_counts(tmp_path: Path) -> None:
+    KnowledgeGraph(Program.parse(RULES), store=tmp_path / "kg").update()
+    kg = KnowledgeGraph.open(tmp_path / "kg")
+    report = kg.update(algorithm="counting")
+    assert (report.version, "nothing is counted yet" in report.reason) == (1, True)
+    assert KnowledgeGraph.open(tmp_path / "kg").update(delete="p(1, 2) .").algorithm == "counting"
+
+
+def test_many_counted_updates_are_compacted(tmp_path: Path) -> None:
+    kg = KnowledgeGraph(Program.parse(RULES), store=tmp_path / "kg")
+    kg.update(algorithm="counting")
+    for number in range(4, 60):
+        kg.update(insert=f"p({number}, {number + 1}) .", algorithm="counting")
+    assert len(Store(tmp_path / "kg").snapshot().files("counts")) < 40
+    again = KnowledgeGraph.open(tmp_path / "kg")
+    again._prepare()
+    assert_counts(again)
+
+
+def test_a_saved_graph_keeps_its_counts(tmp_path: Path) -> None:
+    kg = KnowledgeGraph(Program.parse(RULES))
+    kg.update(algorithm="counting")
+    kg.save(tmp_path / "kg")
+    assert KnowledgeGraph.open(tmp_path / "kg").update(delete="p(1, 2) .").algorithm == "counting"
+
+
+def test_a_failed_update_leaves_counts_as_they_were() -> None:
+    kg = KnowledgeGraph(Program.parse(RULES))
+    kg.update(algorithm="counting")
+    with pytest.raises(RuntimeError), patch("evergraph.engines.waves.Waves.advance", side_effect=RuntimeError):
+        kg.update(delete="p(2, 3) .", algorithm="counting")
+    assert_counts(kg)
+    assert kg.update(delete="p(2, 3) .").deleted.derived == {"q": 2}
+    assert_counts(kg)

@@ -25,8 +25,9 @@ from evergraph.reading import Reading
 from evergraph.report import Report, make_report
 from evergraph.rules.model import BUILTIN_RELATIONS, TRIPLE, Program
 from evergraph.store import Info, Snapshot, Store
+from evergraph.store.counts import read_counts
 from evergraph.store.dictionary import FileDictionary
-from evergraph.store.layout import SHARDS
+from evergraph.store.layout import COUNTS, SHARDS
 from evergraph.store.lock import Scratch
 from evergraph.store.log import writes
 from evergraph.store.read import read_facts, read_program, read_terms
@@ -138,7 +139,8 @@ class KnowledgeGraph(Reading):
             self._setup(program, Dictionary(read_terms(snapshot), info.scopes), engine)
             facts = read_facts(snapshot)
             self._arities |= {key: relation.arity for key, relation in facts.all.items() if isinstance(key, str)}
-            self._local.load(facts)
+            counted = info.counts == self._plan.fingerprint
+            self._local.load(facts, read_counts(snapshot.files(COUNTS)) if counted else None)
         self._prepared = self._stale = False
 
     @property
@@ -159,7 +161,9 @@ class KnowledgeGraph(Reading):
                 raise UserError("EG401", f"{path} is a store already", "name a new folder")
             facts = Held(self._engine.relations(Which.ALL), self._engine.relations(Which.EXPLICIT))
             info = self._info("save", {})
-            store.commit(None, info, changes(Held(), facts), self._dictionary.since(0), Program(self._rules.rules))
+            counts = self._local.all_counts() if self._engine.counted else []
+            terms, rules = self._dictionary.since(0), Program(self._rules.rules)
+            store.commit(None, info, changes(Held(), facts), terms, rules, counts)
 
     # -- changing ----------------------------------------------------------------------------------------------------
 
@@ -312,17 +316,20 @@ class KnowledgeGraph(Reading):
             self._snapshot = self._pipeline.write(base, info, self._dictionary, rules)
             return self._snapshot.version
         changed = list(self._local.changes())
-        if base is not None and not changed:
+        anew, counts = self._local.count_changes()
+        if base is not None and not changed and not anew and info.counts == base.info.counts:
             return base.version
         terms = self._dictionary.since(base.info.terms if base is not None else 0)
-        self._snapshot = self._store.commit(base, info, changed, terms, rules)
+        self._snapshot = self._store.commit(base, info, changed, terms, rules, counts, anew)
         return self._snapshot.version
 
     def _info(self, operation: str, report: dict[str, Any]) -> Info:
         """What a version says of itself."""
         shards = self._snapshot.info.shards if self._snapshot is not None else SHARDS
         explicit, derived = self._engine.counts(Which.EXPLICIT), self._engine.counts(Which.DERIVED)
-        return Info(operation, shards, len(self._dictionary), self._dictionary.scopes, explicit, derived, report=report)
+        counts = self._plan.fingerprint if self._engine.counted else ""
+        terms, scopes = len(self._dictionary), self._dictionary.scopes
+        return Info(operation, shards, terms, scopes, explicit, derived, report=report, counts=counts)
 
     def verify(self, engine: Any = "memory") -> int:
         """Recompute everything from the explicit facts and compare; returns the number of facts, or raises `Differs`."""

@@ -11,6 +11,7 @@ from evergraph.engines.base import Which
 from evergraph.engines.relation import Relation
 from evergraph.plan.model import Key
 from evergraph.reading import Reading
+from evergraph.store.layout import COUNTS
 from evergraph.store.log import TABLES
 
 Split = dict[str, dict[str, int]]
@@ -63,5 +64,6 @@ def _tables(kg: Reading) -> Split:
     out = {}
     for name in TABLES:
         files = kg._snapshot.files(name)
-        out[name] = {"files": len(files), "rows": sum(f.rows for f in files), "bytes": sum(f.size for f in files)}
+        if files or name != COUNTS:
+            out[name] = {"files": len(files), "rows": sum(f.rows for f in files), "bytes": sum(f.size for f in files)}
     return out

@@ -15,6 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from evergraph.engines.changes import Changed, Held
+from evergraph.engines.marks import Counted
 from evergraph.engines.relation import Relation
 from evergraph.plan.model import Key
 from evergraph.plan.shapes import hidden
@@ -146,8 +147,14 @@ class LocalEngine(Engine, Protocol):
     def changes(self) -> Iterator[Changed]:
         """What the update has done so far, as rows to put into a store and rows to drop from it."""
 
-    def load(self, facts: Held) -> None:
-        """Take facts that are closed under the rules as they are: the engine holds none yet."""
+    def load(self, facts: Held, counts: Mapping[Key, Counted] | None = None) -> None:
+        """Take facts that are closed under the rules as they are, with counts if they are kept: the engine holds none yet."""
+
+    def count_changes(self) -> tuple[bool, list[Counted]]:
+        """What the update has changed of counts, as far as they are kept; and whether that is all of them."""
+
+    def all_counts(self) -> list[Counted]:
+        """Every count that is kept."""
 
 
 def by_name(counts: Mapping[Key, int]) -> Counts:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from evergraph.engines.arrays import LOW, SHIFT, U64, Array, Arrays, Words
 from evergraph.engines.relation import MERGE_FRACTION, Relation
+from evergraph.plan.model import Key
 
 
 def mark(rank: Array, count: Array) -> Array:
@@ -26,6 +27,15 @@ def rank_of(marks: Array) -> Array:
 
 def count_of(marks: Array) -> Array:
     return marks & LOW
+
+
+class Counted(NamedTuple):
+    """Rows of one relation, in order, with their marks, as they are stored."""
+
+    key: Key
+    arity: int
+    words: Words
+    values: Array
 
 
 class Marks(NamedTuple):
@@ -61,6 +71,13 @@ class Marks(NamedTuple):
             return self
         marks = Marks(words, self.of(arrays, words), arrays.empty(relation.arity), arrays.xp.empty(0, U64))
         return marks if relation.plus is None else marks.put(arrays, relation.plus.words, self.of(arrays, relation.plus.words))
+
+    def less(self, arrays: Arrays, old: Marks | None, key: Key, relation: Relation) -> Counted:
+        """The marks of a relation's facts that are not what they were. Cost: those that came later, if there are old ones."""
+        words = relation.rows() if old is None else self.more
+        values = self.of(arrays, words)
+        changed = values != (old.of(arrays, words) if old is not None else U64(0))
+        return Counted(key, relation.arity, tuple(w[changed] for w in words), values[changed])
 
     @property
     def nbytes(self) -> int:

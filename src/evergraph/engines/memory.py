@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from evergraph.engines.arrays import U64
 from evergraph.engines.base import Change, Closed, Counts, Difference, Facts, Keep, Missed, Which, by_name, together
 from evergraph.engines.changes import Changed, Held, changes
-from evergraph.engines.marks import Marks
+from evergraph.engines.marks import Counted, Marks
 from evergraph.engines.relation import Relation, Run
 from evergraph.engines.shard import Shard
 from evergraph.engines.tally import tally
@@ -160,9 +160,29 @@ class MemoryEngine:
     def changes(self) -> Iterator[Changed]:
         return changes(Held(*self._saved), Held(self.shard.relations, self.shard.explicit))
 
-    def load(self, facts: Held) -> None:
-        self.shard.relations.update(facts.all)
-        self.shard.explicit.update(facts.explicit)
+    def count_changes(self) -> tuple[bool, list[Counted]]:
+        now, saved = self.shard.marks, self._saved_marks
+        if now is None:
+            return False, []
+        if self._recomputed or saved is None:
+            return True, self.all_counts()
+        arrays, relations = self.shard.arrays, self.shard.relations
+        changed = [key for key in now.keys() & relations.keys() if now[key] is not saved.get(key)]
+        return False, [now[key].less(arrays, saved.get(key), key, relations[key]) for key in changed]
+
+    def all_counts(self) -> list[Counted]:
+        marks, relations = self.shard.marks or {}, self.shard.relations
+        return [m.less(self.shard.arrays, None, key, relations[key]) for key, m in marks.items() if key in relations]
+
+    def load(self, facts: Held, counts: Mapping[Key, Counted] | None = None) -> None:
+        shard = self.shard
+        shard.relations.update(facts.all)
+        shard.explicit.update(facts.explicit)
+        if counts is not None:
+            empty = {key: shard.arrays.empty(one.arity) for key, one in counts.items()}
+            shard.marks = {k: Marks(one.words, one.values, empty[k], empty[k][0]) for k, one in counts.items()}
+            for key in shard.marks.keys() & shard.relations.keys():
+                shard.marks[key] = shard.marks[key].settle(shard.arrays, shard.relations[key])
         self._closed = True
 
     def prepare(self, builtins: Facts) -> None:

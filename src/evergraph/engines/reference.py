@@ -8,12 +8,13 @@ It takes the rules as they were written, so that it shares nothing with the plan
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from evergraph.engines.base import Change, Closed, Counts, Difference, Facts, Keep, Missed, Which
 from evergraph.engines.changes import Changed, Held, changes
+from evergraph.engines.marks import Counted
 from evergraph.engines.relation import Relation
 from evergraph.engines.shard import Shard
 from evergraph.plan.compile import Plan
@@ -98,7 +99,13 @@ class ReferenceEngine:
         explicit, facts = self._saved
         return changes(Held(self._runs(facts), self._runs(explicit)), Held(self._runs(self.facts), self._runs(self.explicit)))
 
-    def load(self, facts: Held) -> None:
+    def count_changes(self) -> tuple[bool, list[Counted]]:
+        return False, []
+
+    def all_counts(self) -> list[Counted]:
+        return []
+
+    def load(self, facts: Held, counts: Mapping[Key, Counted] | None = None) -> None:
         for source, into in ((facts.all, self.facts), (facts.explicit, self.explicit)):
             for key, relation in source.items():
                 for row in zip(*(c.tolist() for c in relation.columns()), strict=True) if relation.arity else [()]:

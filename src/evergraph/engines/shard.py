@@ -139,7 +139,7 @@ class Shard:
             for words in run.orders.values()
             for word in words
         }
-        return sum(seen.values())
+        return sum(seen.values()) + sum(marks.nbytes for marks in (self.marks or {}).values())
 
 
 class Scheduler:

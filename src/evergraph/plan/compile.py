@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +30,11 @@ class Plan:
     type_id: int
     values: Any = None
     """Answers comparisons of terms; see `kernel.Values`."""
+
+    @property
+    def fingerprint(self) -> str:
+        """The same for plans with the same rules: what is counted by one can be kept by the other."""
+        return f"{zlib.crc32(repr((self.strata, sorted(self.parameters.items()))).encode()):08x}"
 
     @property
     def parameter_facts(self) -> dict[str, list[Ids]]:

@@ -25,9 +25,9 @@ from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
 from evergraph.errors import UserError
-from evergraph.store.layout import BY_SHARD, DICTIONARY, FACTS, FORMAT, RELATIONS, RULES, SCHEMAS, NewFile
+from evergraph.store.layout import BY_SHARD, COUNTS, DICTIONARY, FACTS, FORMAT, RELATIONS, RULES, SCHEMAS, NewFile
 
-TABLES = (DICTIONARY, RELATIONS, RULES, FACTS)
+TABLES = (DICTIONARY, RELATIONS, RULES, COUNTS, FACTS)
 """In the order in which they are committed."""
 SKIP_BY = {FACTS: "predicate", DICTIONARY: "id"}
 """The column whose lowest and highest value in a file we look at."""
@@ -53,6 +53,8 @@ class Info:
     """Versions of the other tables."""
     report: Mapping[str, Any] = field(default_factory=dict)
     """Net changes, algorithm and time of what made the version."""
+    counts: str = ""
+    """The fingerprint of the plan that facts are counted by, if they are."""
     format: int = FORMAT
 
 
@@ -98,6 +100,8 @@ class Snapshot:
 
     def files(self, name: str) -> list[StoredFile]:
         """The data files, dictionary files in the order of their ids, others by shard and name."""
+        if name == COUNTS and COUNTS not in self.info.tables:
+            return []  # written before there was such a table
         if name not in self._files:
             rows = pa.table(self.table(name).get_add_actions(flatten=True)).to_pylist()
             column = SKIP_BY.get(name, "")
@@ -172,10 +176,10 @@ def all_files(store: Path) -> dict[str, set[str]]:
     named = history(store)
     found: dict[str, set[str]] = {}
     for table in TABLES:
-        wanted = {version.version_of(table) for version in named}
+        wanted = {version.version_of(table) for version in named if table == FACTS or table in version.info.tables}
         found[table] = set()
         there: set[str] = set()
-        for number in range(max(wanted) + 1):
+        for number in range(max(wanted, default=-1) + 1):
             for kind, action in _actions(store, table, number):
                 (there.add if kind == "add" else there.discard)(action["path"])
             if number in wanted:

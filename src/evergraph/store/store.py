@@ -23,12 +23,14 @@ import pyarrow as pa
 
 from evergraph.engines.base import Which
 from evergraph.engines.changes import Changed
+from evergraph.engines.marks import Counted
 from evergraph.errors import UserError
 from evergraph.rules.model import TRIPLE, Program
 from evergraph.rules.printer import print_rule
 from evergraph.store import log
+from evergraph.store.counts import merge_counts, write_counts
 from evergraph.store.feed import change_feed
-from evergraph.store.layout import DICTIONARY, FACTS, FILE_ROWS, RELATIONS, RULES, NewFile, write_rules, write_terms
+from evergraph.store.layout import COUNTS, DICTIONARY, FACTS, FILE_ROWS, RELATIONS, RULES, NewFile, write_rules, write_terms
 from evergraph.store.lock import NAME, SCRATCH, WAIT_SECONDS, sweep_scratch, writing
 from evergraph.store.log import Info, Snapshot, StoredFile
 from evergraph.store.read import read_table
@@ -93,10 +95,12 @@ class Store:
         changed: Iterable[Changed],
         terms: pa.Array,
         rules: Program | None = None,
+        counts: Iterable[Counted] = (),
+        anew: bool = False,
     ) -> Snapshot:
-        """The version after `base` with these changes of facts, new terms and, if given, other rules.
+        """The version after `base` with these changes of facts and counts, new terms and, if given, other rules.
 
-        Cost: the change; files that hold rows to drop are written anew.
+        With `anew`, all counts are given. Cost: the change; files that hold rows to drop are written anew.
         """
         added: list[NewFile] = []
         removed: list[StoredFile] = []
@@ -105,6 +109,9 @@ class Store:
                 new, old = write_changes(self.path, shard, self._of_shard(base, shard), part)
                 added, removed = added + new, removed + old
             added += write_terms(self.path, terms, info.terms - len(terms))
+            added += write_counts(self.path, 0 if base is None else base.version + 1, counts)
+        if anew and base is not None:
+            removed += base.files(COUNTS)
         return self.commit_files(base, info, added, removed, rules)
 
     def commit_files(
@@ -120,6 +127,8 @@ class Store:
             with log.writes(self.path):
                 added = [*added, write_rules(self.path, [(rule.name, print_rule(rule)) for rule in rules.rules])]
             removed = [*removed, *(base.files(RULES) if base is not None else ())]
+        if base is not None and not info.counts:
+            removed = [*removed, *base.files(COUNTS)]
         made = log.commit(self.path, base, info, added, removed)
         if not _piled_up(made):
             return made
@@ -151,6 +160,8 @@ class Store:
         for run in _adjacent(base.files(DICTIONARY)):
             terms = pa.chunked_array([c for file in run for c in read_table(file.path).column("term").chunks])
             added, removed = added + write_terms(self.path, terms, run[0].low), removed + run
+        if len(base.files(COUNTS)) > SMALL_FILES:
+            added, removed = added + merge_counts(self.path, base.version, base.files(COUNTS)), removed + base.files(COUNTS)
         if not removed:
             return base
         info = replace(base.info, operation="compact", report={})
@@ -169,7 +180,7 @@ class Store:
 def _piled_up(snapshot: Snapshot) -> bool:
     shards = [file.shard for name in (FACTS, RELATIONS) for file in snapshot.files(name) if file.rows < FILE_ROWS // 2]
     most = max((shards.count(shard) for shard in set(shards)), default=0)
-    return max(most, sum(map(len, _adjacent(snapshot.files(DICTIONARY))))) > SMALL_FILES
+    return max(most, sum(map(len, _adjacent(snapshot.files(DICTIONARY)))), len(snapshot.files(COUNTS))) > SMALL_FILES
 
 
 def _adjacent(files: Sequence[StoredFile]) -> list[list[StoredFile]]:
