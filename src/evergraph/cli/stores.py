@@ -107,7 +107,7 @@ def update(
     delete: Annotated[list[str] | None, typer.Option("--delete", "-d", help="Files to delete; give it several times")] = None,
     patch: Annotated[list[Path] | None, typer.Option("--patch", "-p", help="RDF Patch files, in their order")] = None,
     algorithm: Annotated[
-        str, typer.Option("--algorithm", help="auto, recompute, declarative, dred or backward-forward")
+        str, typer.Option("--algorithm", help="auto, recompute, declarative, dred, counting or backward-forward")
     ] = "auto",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would change, and change nothing")] = False,
     engine: Annotated[EngineName, typer.Option("--engine", help="Where to compute")] = EngineName.MEMORY,
