@@ -323,6 +323,8 @@ def test_charts_have_a_file_each(tmp_path: Path) -> None:
     assert charts.draw_deletions(cells, tmp_path / "deletions.png") and (tmp_path / "deletions.png").stat().st_size
     updates = [cell(name, 0.1, operation=o, update="update 3") for name in QUICK for o in ("insert", "delete")]
     assert charts.draw_six(updates, tmp_path / "six.png") and (tmp_path / "six.png").stat().st_size
+    alone = [one for one in cells if one.facts == 1]
+    assert not charts.draw_deletions(alone, tmp_path / "none.png"), "a point is no line"
     assert not charts.draw_deletions([], tmp_path / "none.png") and not (tmp_path / "none.png").exists()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,11 +22,14 @@ OTHER = "#333333"
 
 
 def draw_deletions(cells: Sequence[Cell], path: Path) -> bool:
-    """Seconds by facts deleted: a line for each algorithm, a panel for each rule set and graph.
+    """Seconds by facts deleted: a line for each algorithm, a panel for each rule set and graph with more than one size.
 
     False, and no file, where there is nothing to draw or matplotlib is not installed; so for the other chart.
     """
     done = [cell for cell in cells if cell.operation == "delete" and cell.status == "ok"]
+    points = {(cell.rules, cell.universities, cell.facts) for cell in done}
+    several = {panel for panel, n in Counter(point[:2] for point in points).items() if n > 1}
+    done = [cell for cell in done if (cell.rules, cell.universities) in several]
     pyplot = _pyplot()
     if not done or pyplot is None:
         return False
@@ -40,9 +44,9 @@ def draw_deletions(cells: Sequence[Cell], path: Path) -> bool:
             axis.set_title(f"{name}, LUBM({universities})")
             panel = [c for c in done if (c.rules, c.universities) == (name, universities)]
             for algorithm in dict.fromkeys(cell.algorithm for cell in panel):
-                points = sorted((c.facts, c.seconds) for c in panel if c.algorithm == algorithm)
+                line = sorted((c.facts, c.seconds) for c in panel if c.algorithm == algorithm)
                 wide = 3 if algorithm == "auto" else 1.5
-                xs, ys = [p[0] for p in points], [p[1] for p in points]
+                xs, ys = [p[0] for p in line], [p[1] for p in line]
                 axis.plot(xs, ys, "o-", markersize=3, linewidth=wide, label=algorithm, color=COLOURS.get(algorithm, OTHER))
             axis.set_xscale("log")
             axis.set_yscale("log")
