@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from evergraph.cli.common import Output, OutputOption
 from evergraph.errors import UserError
 
 app = typer.Typer(help="Make benchmark data, and measure.", no_args_is_help=True)
@@ -64,6 +65,28 @@ def insert(
     from evergraph.bench.insert import main
 
     raise typer.Exit(main(size, rules, out, data))
+
+
+@app.command()
+def updates(
+    universities: Annotated[list[int], typer.Option("--universities", min=1, help="Of LUBM; give it several times")] = [10, 50],  # noqa: B006
+    rules: RuleSets = ["rhodf", "owl2rl"],  # noqa: B006
+    algorithm: Annotated[list[str] | None, typer.Option("--algorithm", help="An algorithm; by default all")] = None,
+    part: Annotated[
+        list[str] | None,
+        typer.Option("--part", help="urbani, deletions, growth, counting, pathway, spark; by default not spark"),
+    ] = None,
+    spark: Annotated[bool, typer.Option("--spark", help="Measure on Spark too")] = False,
+    limit: Annotated[float, typer.Option("--limit", min=0.1, help="Seconds after which an update is stopped")] = 60,
+    out: Out = Path("bench-results"),
+    data: DataFolder = Path("bench-data"),
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Deletions and insertions by every algorithm, beside recomputation, the literature and pathway."""
+    from evergraph.bench.updates.command import PARTS, main
+
+    parts = [*(part or (name for name in PARTS if name != "spark")), *(["spark"] if spark else [])]
+    raise typer.Exit(main(universities, rules, algorithm or None, parts, limit, out, data, output == Output.JSON))
 
 
 @app.command()

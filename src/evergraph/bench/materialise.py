@@ -13,22 +13,16 @@ such built-ins when the file has none, as LUBM; the closure is the same, and a n
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from rich.table import Table
 
 from evergraph.bench import chart, results
+from evergraph.bench.apart import apart
 from evergraph.bench.peers import PEERS, Peer, find
-from evergraph.bench.run_one import environment
 from evergraph.rules.model import Program
 
 REPEAT_BELOW = 20.0
@@ -131,28 +125,8 @@ def measure(peer: Peer, own: str, rules: str, universities: int, file: Path, cor
 
 
 def run_apart(system: str, rules: str, file: Path, cores: int, limit: int) -> dict[str, Any]:
-    """One run in a process of its own, in a session of its own so that what it started ends with it."""
-    with TemporaryDirectory() as folder:
-        result, errors = Path(folder, "result.json"), Path(folder, "errors")
-        command = [sys.executable, "-m", "evergraph.bench.run_one", system, rules, str(file), str(cores), str(result)]
-        with errors.open("wb") as stream:
-            process = subprocess.Popen(
-                command, stdout=subprocess.DEVNULL, stderr=stream, env=environment(cores), start_new_session=True
-            )
-            try:
-                code = process.wait(limit)
-            except BaseException as reason:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-                if isinstance(reason, subprocess.TimeoutExpired):
-                    return {"status": "timeout", "line": f"stopped after {limit} s"}
-                raise
-        if result.exists():
-            found: dict[str, Any] = json.loads(result.read_text())
-            return found
-        last = errors.read_text(errors="replace").strip().splitlines()[-1:]
-        ended = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
-        return {"status": "failed", "line": " · ".join([ended, *last])[:200]}
+    """One run in a process of its own."""
+    return apart("evergraph.bench.run_one", [system, rules, str(file)], cores, limit)
 
 
 def compare(group: Sequence[Row]) -> None:

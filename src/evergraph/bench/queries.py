@@ -11,10 +11,8 @@ millions of objects are there to slow down every collection of garbage.
 
 from __future__ import annotations
 
-import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from importlib.resources import files
 from itertools import count
 from pathlib import Path
@@ -30,6 +28,7 @@ from rich.table import Table
 from evergraph import KnowledgeGraph
 from evergraph.bench import results
 from evergraph.bench.chart import OURS, OWN, SAME
+from evergraph.bench.stopping import Stopped, stopped_after
 from evergraph.formats.write import write_ntriples
 from evergraph.sparql import View, query
 from evergraph.sparql.lexicon import text_of
@@ -50,10 +49,6 @@ System = Callable[[str], Iterator[Any]]
 
 COLOURS = (OURS, SAME, OWN)
 _numbers = count()
-
-
-class Stopped(Exception):
-    """A query took too long."""
 
 
 def main(universities: int, rules: str, limit: int, out: Path, data: Path = Path("bench-data")) -> int:
@@ -112,14 +107,13 @@ def measure(system: System, text: str, limit: int) -> tuple[float, Counter[tuple
     rows: list[Any] = []
     try:
         while len(times) < REPEAT and not (times and times[0] > REPEAT_BELOW):
-            with _stopped_after(limit):
+            with stopped_after(limit):
                 asked, rows = _fresh(text), []
                 start = perf_counter()
                 for row in system(asked):
                     rows.append(row)
                 times.append(1000 * (perf_counter() - start))
     except Stopped:
-        signal.setitimer(signal.ITIMER_REAL, 0)  # it may have come while the timer was being stopped
         return 1000.0 * limit, None
     return min(times), Counter(tuple(map(_text, row)) for row in rows)
 
@@ -189,19 +183,3 @@ def _text(term: Any) -> str:
 def _fresh(text: str) -> str:
     """The same query in a text that was never seen."""
     return f"{text}\n# {next(_numbers)}"
-
-
-@contextmanager
-def _stopped_after(seconds: int) -> Iterator[None]:
-    """Stop what takes longer. Python drops an exception that comes while an object is deleted, so it comes again."""
-
-    def stop(*_: Any) -> None:
-        raise Stopped
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds, 0.1)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)

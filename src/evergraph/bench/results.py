@@ -35,8 +35,8 @@ def machine() -> dict[str, Any]:
     }
 
 
-def save(path: Path, rows: Sequence[dict[str, Any]], **more: Any) -> None:
-    """Write rows with everything needed to read them later."""
+def save(path: Path, rows: Sequence[dict[str, Any]], **more: Any) -> dict[str, Any]:
+    """Write rows with everything needed to read them later; what was written."""
     path.parent.mkdir(parents=True, exist_ok=True)
     found = {
         "machine": machine(),
@@ -47,6 +47,7 @@ def save(path: Path, rows: Sequence[dict[str, Any]], **more: Any) -> None:
         "rows": list(rows),
     }
     path.write_text(json.dumps(found, indent=1) + "\n")
+    return found
 
 
 def commit() -> str:

@@ -23,6 +23,7 @@ VERSIONED = (
     "maplib",
     "reasonable",
     "owlrl",
+    "pathway",
     "rdflib",
     "pyspark",
     "numpy",
@@ -40,7 +41,7 @@ def run(system: str, rules: str, file: Path, cores: int) -> dict[str, Any]:
     from evergraph.bench.peers import Unsupported, find
 
     peer = find(system)
-    if not all(map(_importable, peer.modules)):
+    if not all(map(importable, peer.modules)):
         return {"status": "missing", "line": f"pip install {peer.package}"}
     try:
         outcome = peer.run(file, rules, cores)
@@ -102,7 +103,7 @@ def _descendants(process: int) -> list[int]:
     return [child.pid for child in psutil.Process(process).children(recursive=True)]
 
 
-def _importable(module: str) -> bool:
+def importable(module: str) -> bool:
     try:
         return util.find_spec(module) is not None
     except ImportError:
