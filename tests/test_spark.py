@@ -12,7 +12,8 @@ import pytest
 
 from conftest import assert_same, everything
 from evergraph import KnowledgeGraph, Program, UserError
-from evergraph.engines.spark.engine import SparkEngine, spread
+from evergraph.engines.spark.engine import SparkEngine
+from evergraph.engines.spark.labels import spread
 from evergraph.rules.model import TRIPLE
 
 PATH = "path(?x, ?y) :- edge(?x, ?y) . path(?x, ?z) :- path(?x, ?y), edge(?y, ?z) ."
