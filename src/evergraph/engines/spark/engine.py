@@ -12,8 +12,9 @@ import json
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +23,14 @@ from evergraph.engines.relation import Relation, Run
 from evergraph.engines.shard import Scheduler, Shard
 from evergraph.engines.spark import files
 from evergraph.engines.spark.gather import Gathered, Gatherer, counts, role_of
+from evergraph.engines.spark.job import ALL, ARRIVED, EXPLICIT, Job, Step
 from evergraph.engines.spark.jobs import FAILURES, failure, lost
 from evergraph.engines.spark.labels import spread
 from evergraph.engines.spark.mail import DDL, Kind, Letter, key_of
 from evergraph.engines.spark.parcels import FactFiles, frame, parcels
 from evergraph.engines.spark.placement import extend, place
 from evergraph.engines.spark.state import State
-from evergraph.engines.spark.superstep import ALL, ARRIVED, EXPLICIT, Job, Step, superstep
+from evergraph.engines.spark.superstep import superstep
 from evergraph.engines.spark.values import ValueFiles
 from evergraph.errors import UserError
 from evergraph.plan.compile import Plan
@@ -63,6 +65,11 @@ class SparkEngine:
         """Facts to insert beside the staged ones, that stand in files."""
         self._delivered = self._first = self._recomputed = self._restart = self._scattered = self._deleting = False
 
+    def fresh(self, plan: Plan) -> SparkEngine:
+        if self._files is not None:
+            raise UserError("EG205", "a maintenance program cannot take files that stay with the workers", "use algorithm dred")
+        return type(self)(plan, self.spark, self.shards, self.folder.parent)
+
     # -- updates -----------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
@@ -71,6 +78,8 @@ class SparkEngine:
         self._retracted: dict[Key, Run] = {}
         self._old_components: list[tuple[Component, ...]] = []
         """The rules of each stratum as they could fire when the update began."""
+        self._new_components: list[tuple[Component, ...]] = []
+        """The rules of each stratum that is settled, as they can fire now."""
         self._said: list[dict[str, Any]] = []
         self._delivered = self._recomputed = self._restart = self._deleting = False
         self._first = not self.state.answers
@@ -100,9 +109,10 @@ class SparkEngine:
         return Missed(sum(m["absent"] for m in found), sum(m["derived"] for m in found))
 
     def retreat(self, stratum: int, keep: Keep) -> Closed:
-        """Overdelete. What is overdeleted is told to every shard: any of them may derive it again."""
-        if keep != Keep.NOTHING:
-            raise UserError("EG205", "Spark cannot look for proofs", "use algorithm dred, or the memory engine")
+        """Overdelete, or delete what has no proof. What goes is told to every shard: any of them may derive it again.
+
+        Cost: a superstep for each turn of the wave; with proofs, also for each level that they are looked for.
+        """
         if self._first:
             return Closed(0, 0)
         components = self._old_components[stratum]
@@ -113,16 +123,42 @@ class SparkEngine:
             keep_arrived=True,
             step=Step.RETREAT,
             begin=True,
+            keep=keep,
         )
         letters = self._retractions()
         more = None
         if not self._delivered:
             letters += self._parcels(self._staged, Kind.EXPLICIT)
             more, self._delivered = self._files, True
-        return self._run(job, letters, more)
+        done = [self._run(job, letters, more)]
+        while self.state.said("goals"):
+            done += self._prove(job)
+            if goals := self.state.said("goals"):
+                calls = [Letter(self.labels[shard], Kind.CALL, "", 0, b"") for shard in goals]
+                done.append(self._run(replace(job, begin=False, decided=True), calls, None))
+        return Closed(sum(one.rounds for one in done), sum(one.derivations for one in done))
+
+    def _prove(self, job: Job) -> Iterator[Closed]:
+        """Look for proofs of all goals, one level further back at a time, until each has one or nothing is left to look at."""
+        yield self._run(replace(job, step=Step.PROVE), [], None)
+        while self.state.said("goals") and self.state.said("unexpanded"):
+            yield self._run(replace(job, step=Step.LOOK_BACK), [], None)
 
     def replace(self, plus: Facts, minus: Facts) -> None:
-        raise UserError("EG205", "Spark cannot run a maintenance program", "use algorithm dred, or the memory engine")
+        """Helper relations are dropped and derived anew. Cost: the supersteps that these take, and one to change the facts."""
+        gone, come = self.schema.runs(minus), self.schema.runs(plus)
+        letters = self._retractions() + self._parcels(gone, Kind.GONE, Kind.GONE)
+        letters += self._parcels(come, Kind.DERIVED) + self._parcels(self._staged, Kind.EXPLICIT)
+        self._run(replace(self.job(), step=Step.REPLACE, begin=True, drop=self._helpers()), letters, None)
+        self._delivered, self._recomputed, self._deleting = True, True, False
+        self.schema.relations = {}
+        self.schema.begin()
+        for stratum in range(len(self.local)):
+            self._close(stratum, True, hidden_part)
+
+    def _helpers(self) -> frozenset[Key]:
+        """Relations that are not the user's and follow from others: guards and cuts, not the constants of shapes."""
+        return frozenset(r.head.relation for local in self.local for r in local.rules.rules if hidden(r.head.relation))
 
     def _retractions(self) -> list[Letter]:
         """Letters to the owners of facts that are to be explicit no longer, once."""
@@ -196,7 +232,7 @@ class SparkEngine:
         job = replace(
             self.job(),
             components=components,
-            values=self.values.save() if _compares(components) else None,
+            values=self.values.save() if _compares([*components, *chain(*self._new_components)]) else None,
             full=full,
             reopen=(stratum > 0 or self._deleting) and not full,
             keep_arrived=not (self._first or self._recomputed),
@@ -204,7 +240,10 @@ class SparkEngine:
             resend=tuple(sorted(again, key=str)),
             step=Step.ADVANCE if self._deleting else Step.CLOSE,
             begin=self._deleting,
+            earlier=tuple(chain.from_iterable(self._new_components)),
         )
+        if self._deleting:
+            self._new_components.append((*scheduler.schema, *components))
         letters = self._parcels(self.schema.fixpoint.arrived, Kind.DERIVED)
         more = None
         if not self._delivered:
@@ -213,7 +252,7 @@ class SparkEngine:
         self._delivered, self._restart, self._scattered = True, False, False
         if (job.resend or job.forget) and any(task.rule.negated for c in components for task in c.tasks):
             self._run(replace(job, components=(), full=False, reopen=False), letters, more)
-            job = replace(job, answers=dict(self.state.answers), resend=(), forget=False, reopen=not full)
+            job = replace(job, resend=(), forget=False, reopen=not full)
             letters, more = [], None
         return self._run(job, letters, more)
 
@@ -307,6 +346,7 @@ class SparkEngine:
         raise AssertionError("unreachable")
 
     def _supersteps(self, job: Job, letters: list[Letter], more: FactFiles | None) -> Closed:
+        job = replace(job, answers=dict(self.state.answers))
         called = {one.shard for one in letters}
         if job.full or job.forget or job.reopen or job.resend or job.begin:
             letters = letters + [Letter(n, Kind.CALL, "", 0, b"") for n in self.labels if n not in called]
@@ -320,7 +360,8 @@ class SparkEngine:
             rounds += max(a["rounds"] for a in answers.values())
             derivations += sum(a["derivations"] for a in answers.values())
             self.state = replace(self.state, answers={**self.state.answers, **answers})
-            job = replace(job, answers=dict(self.state.answers), full=False, reopen=False, forget=False, resend=(), begin=False)
+            job = replace(job, answers=dict(self.state.answers), full=False, reopen=False, forget=False, resend=())
+            job = replace(job, begin=False, decided=False)
             self._said += answers.values()
         return Closed(rounds, derivations)
 

@@ -13,9 +13,9 @@ from evergraph.engines.arrays import U64, Arrays, Words
 from evergraph.engines.base import Change, Counts, Difference, Facts, Which, by_name, together
 from evergraph.engines.relation import Relation, Run
 from evergraph.engines.spark import files
+from evergraph.engines.spark.job import ALL, EXPLICIT
 from evergraph.engines.spark.mail import key_of
 from evergraph.engines.spark.state import State
-from evergraph.engines.spark.superstep import ALL, EXPLICIT
 from evergraph.plan.model import Key
 from evergraph.plan.shapes import hidden
 from evergraph.rules.model import TRIPLE

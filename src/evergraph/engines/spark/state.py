@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from evergraph.engines.relation import Relation
+from evergraph.engines.spark.job import ALL, ARRIVED, EXPLICIT
 from evergraph.engines.spark.mail import key_of
 from evergraph.engines.spark.placement import Placement
-from evergraph.engines.spark.superstep import ALL, ARRIVED, EXPLICIT
 from evergraph.plan.model import Key
 
 
@@ -30,6 +30,10 @@ class State:
                 out[key_of(name)] = out.get(key_of(name), 0) + count
         return out
 
+    def said(self, what: str) -> list[int]:
+        """The shards that have something of a kind: goals, or facts whose instances they have not looked at."""
+        return [number for number, answer in self.answers.items() if answer[what]]
+
     @property
     def manifest(self) -> set[tuple[Any, ...]]:
         """Where everything stands, of all shards together."""
@@ -46,4 +50,4 @@ class State:
 
 def _settled(answer: dict[str, Any]) -> dict[str, Any]:
     manifest = [stored for stored in answer["manifest"] if stored[0] in (ALL, EXPLICIT)]
-    return {**answer, "manifest": manifest, ARRIVED: {}, "arrived explicit": {}}
+    return {**answer, "manifest": manifest, ARRIVED: {}, "arrived explicit": {}, "goals": 0, "unexpanded": 0}
