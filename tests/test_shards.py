@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from conftest import assert_same, everything
@@ -18,7 +19,7 @@ from evergraph.engines.spark.engine import SparkEngine
 from evergraph.engines.spark.mail import Kind, Letter
 from evergraph.engines.spark.superstep import Job, Superstep
 from evergraph.rules.model import Atom
-from strategies import ontology_updates, programs, updates
+from strategies import dense_changes, layered_programs, ontology_updates, programs, updates
 
 
 class InProcess(SparkEngine):
@@ -84,3 +85,28 @@ def test_copies_are_there_before_a_negation_is_evaluated(shards: int) -> None:
     for kg in (many, slow):
         kg.update(insert=folder / "base.dlog")
     assert_same(everything(many), everything(slow))
+
+
+# -- deletions: DRed on shards is among `test_deletions` ---------------------------------------------------------------
+
+
+def assert_deletes_like_the_reference(algorithm: str, program: Program, seed: int, shards: int) -> None:
+    many, slow = sharded(program, shards), KnowledgeGraph(program, engine="reference")
+    for number, (facts, gone) in enumerate(dense_changes(program, Random(seed))):
+        report = many.update(insert=facts, delete=gone, algorithm=algorithm)
+        expected = slow.update(insert=facts, delete=gone)
+        what = f"{program}\nafter update {number}, {shards} shards, deleting {gone}"
+        assert_same(everything(many), everything(slow), what)
+        assert_same(everything(many, Which.EXPLICIT), everything(slow, Which.EXPLICIT), f"{what}\nexplicit")
+        assert (report.inserted, report.deleted, report.missed) == (expected.inserted, expected.deleted, expected.missed)
+        assert many.counts() == slow.counts()
+
+
+@pytest.mark.parametrize("algorithm", ["backward-forward", "declarative"])
+def test_shards_delete_like_the_reference(algorithm: str) -> None:
+    @given(programs | layered_programs, st.integers(0, 2**32), st.sampled_from([1, 2, 3, 7]))
+    @settings(max_examples=120, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+    def law(program: Program, seed: int, shards: int) -> None:
+        assert_deletes_like_the_reference(algorithm, program, seed, shards)
+
+    law()
