@@ -1,16 +1,18 @@
 """What goes at one shard, and what is kept: the supersteps of a retreat, and those of a search for proofs.
 
-    retreat:  facts in doubt go, and put in doubt what they helped to derive; with `Keep.PROVED` they become goals instead
-    prove:    owners ask all shards about their goals; each proves what it can and tells all
-    look back: shards ask about the facts behind what is unproved, one level further back each time
+    retreat:   facts in doubt go, and put in doubt what they helped to derive; with `Keep.PROVED` they become goals instead
+    prove:     owners ask all shards about their goals; each proves what it can, looks one level further back, and tells all
+    exchange:  facts come and go as they are
 
-In words: the owner of a fact decides about it; others ask. What goes, and what is proved, is told to every shard, because a
-rule may derive the fact at any of them. A search asks shards in turns, as `engines.prove` does in a loop: facts are looked
-behind only when no shard has anything more to prove. Goals without a proof go, and the retreat goes on.
+In words: the owner of a fact decides about it; others ask. What goes, what is asked about and what is proved is told to every
+shard, because a rule may derive the fact at any of them. A search takes the turns of `engines.prove`, one in a superstep, all
+shards together. Goals without a proof go, and the retreat goes on.
 
 Invariant: before a search, no mail is under way, so that relations that no rule of the stratum derives are the same at all of
 their homes. `PROVED` holds the same facts at every shard when no mail is under way. A proof is found where a body's facts
 meet: of facts that are proved every shard knows all, of others the shard of the meeting point has what is needed.
+Cost and traps: a superstep for each level of a search. A shard looks behind a fact before it has heard whether others can prove
+it, since a superstep costs more than a look: it may look one level further than one shard alone would.
 """
 
 from __future__ import annotations
@@ -26,7 +28,6 @@ from evergraph.engines.prove import Prover, derives
 from evergraph.engines.relation import Relation, Run
 from evergraph.engines.retreat import Retreat
 from evergraph.engines.spark import mail
-from evergraph.engines.spark.job import Step
 from evergraph.engines.spark.mail import Kind
 from evergraph.plan.model import Key
 
@@ -65,17 +66,24 @@ def retreat(step: Superstep, inbox: pa.Table) -> None:
 
 
 def prove(step: Superstep, inbox: pa.Table) -> None:
-    """Take in what others ask and have proved, ask in turn, prove what follows, and tell all."""
+    """Take in what others ask and have proved, prove what follows, ask about what is behind the rest, and tell all.
+
+    The first superstep only asks: others may have a proof at hand. A shard that has more to look behind calls itself.
+    """
     prover = Prover(step.fixpoint.kernel, step.job.components, step.relations, step.explicit, step.search)
     for kind, key, arity, words in mail.read(inbox, (Kind.CHECK, Kind.PROVED)):
         take = prover.learn if kind == Kind.PROVED else prover.check
         take({key: Run(step.arrays, arity, words)})
     if step.job.begin:
-        asked = prover.look_back(step.relations) if step.job.step == Step.LOOK_BACK else prover.check(_bases(step.goals))
-        _tell(step, Kind.CHECK, asked)
-    _tell(step, Kind.PROVED, prover.saturate())
+        _tell(step, Kind.CHECK, prover.check(_bases(step.goals)))
+    if step.job.searching:
+        _tell(step, Kind.PROVED, prover.saturate())
+        if not step.job.begin:
+            _tell(step, Kind.CHECK, prover.look_back(step.relations))
+            _tell(step, Kind.PROVED, prover.saturate())
+        if prover.unexpanded():
+            step.post(step.shard, Kind.CALL, "", 0, step.arrays.empty(0))
     step.goals = {key: Relation(run) for key, run in prover.open(_bases(step.goals)).items()}
-    step.unexpanded = sum(map(len, prover.unexpanded().values()))
 
 
 def exchange(step: Superstep, inbox: pa.Table) -> None:

@@ -12,7 +12,7 @@ import json
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -131,18 +131,11 @@ class SparkEngine:
             letters += self._parcels(self._staged, Kind.EXPLICIT)
             more, self._delivered = self._files, True
         done = [self._run(job, letters, more)]
-        while self.state.said("goals"):
-            done += self._prove(job)
-            if goals := self.state.said("goals"):
-                calls = [Letter(self.labels[shard], Kind.CALL, "", 0, b"") for shard in goals]
-                done.append(self._run(replace(job, begin=False, decided=True), calls, None))
+        while self.state.aiming:
+            done.append(self._run(replace(job, step=Step.PROVE), [], None))
+            calls = [Letter(self.labels[shard], Kind.CALL, "", 0, b"") for shard in self.state.aiming]
+            done.append(self._run(replace(job, begin=False, decided=True), calls, None))
         return Closed(sum(one.rounds for one in done), sum(one.derivations for one in done))
-
-    def _prove(self, job: Job) -> Iterator[Closed]:
-        """Look for proofs of all goals, one level further back at a time, until each has one or nothing is left to look at."""
-        yield self._run(replace(job, step=Step.PROVE), [], None)
-        while self.state.said("goals") and self.state.said("unexpanded"):
-            yield self._run(replace(job, step=Step.LOOK_BACK), [], None)
 
     def replace(self, plus: Facts, minus: Facts) -> None:
         """Helper relations are dropped and derived anew. Cost: the supersteps that these take, and one to change the facts."""
@@ -361,7 +354,7 @@ class SparkEngine:
             derivations += sum(a["derivations"] for a in answers.values())
             self.state = replace(self.state, answers={**self.state.answers, **answers})
             job = replace(job, answers=dict(self.state.answers), full=False, reopen=False, forget=False, resend=())
-            job = replace(job, begin=False, decided=False)
+            job = replace(job, begin=False, decided=False, searching=bool(self.state.aiming))
             self._said += answers.values()
         return Closed(rounds, derivations)
 

@@ -24,12 +24,11 @@ class Step(StrEnum):
     CLOSE = "close"
     RETREAT = "retreat"
     PROVE = "prove"
-    LOOK_BACK = "look back"
     ADVANCE = "advance"
     REPLACE = "replace"
 
 
-SEARCHING = (Step.RETREAT, Step.PROVE, Step.LOOK_BACK)
+SEARCHING = (Step.RETREAT, Step.PROVE)
 """Steps between which goals, and what is known of them, are kept."""
 
 
@@ -64,6 +63,8 @@ class Job:
     """What a retreat keeps of the facts that have lost an instance."""
     decided: bool = False
     """Whether goals that are still there have no proof, and go."""
+    searching: bool = True
+    """Whether some goal has no proof yet; without one, shards only take in what is still under way."""
     drop: frozenset[Key] = frozenset()
     """Relations to empty."""
     earlier: tuple[Component, ...] = ()

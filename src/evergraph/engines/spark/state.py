@@ -30,9 +30,10 @@ class State:
                 out[key_of(name)] = out.get(key_of(name), 0) + count
         return out
 
-    def said(self, what: str) -> list[int]:
-        """The shards that have something of a kind: goals, or facts whose instances they have not looked at."""
-        return [number for number, answer in self.answers.items() if answer[what]]
+    @property
+    def aiming(self) -> list[int]:
+        """The shards that have goals: facts in doubt that they own, without a proof."""
+        return [number for number, answer in self.answers.items() if answer["goals"]]
 
     @property
     def manifest(self) -> set[tuple[Any, ...]]:
@@ -50,4 +51,4 @@ class State:
 
 def _settled(answer: dict[str, Any]) -> dict[str, Any]:
     manifest = [stored for stored in answer["manifest"] if stored[0] in (ALL, EXPLICIT)]
-    return {**answer, "manifest": manifest, ARRIVED: {}, "arrived explicit": {}, "goals": 0, "unexpanded": 0}
+    return {**answer, "manifest": manifest, ARRIVED: {}, "arrived explicit": {}, "goals": 0}

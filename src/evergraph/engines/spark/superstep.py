@@ -58,8 +58,6 @@ class Superstep:
         kept = self.before if job.step in SEARCHING and not begun else {}
         self.goals, *search = (dict(kept.get(role, {})) for role in (GOALS, CHECKED, PROVED, EXPANDED))
         self.search = Search(*search)
-        self.unexpanded = 0
-        """Facts whose instances this shard has yet to look at, if they are to be proved."""
         self.missed = {"absent": 0, "derived": 0}
         self.departed: dict[Key, Run] = {}
         """What went in this superstep, here."""
@@ -75,7 +73,7 @@ class Superstep:
                 self.send(key, self.relations[key].arity, self._owned(self.relations[key]))
         if self.job.step == Step.RETREAT:
             departures.retreat(self, inbox)
-        elif self.job.step in (Step.PROVE, Step.LOOK_BACK):
+        elif self.job.step == Step.PROVE:
             departures.prove(self, inbox)
         elif self.job.step == Step.REPLACE:
             departures.exchange(self, inbox)
@@ -206,7 +204,6 @@ class Superstep:
             "classes": self._classes(),
             "missed": self.missed,
             "goals": sum(map(len, self.goals.values())),
-            "unexpanded": self.unexpanded,
             "to": sorted(self.outbox),
             "rounds": self.fixpoint.rounds,
             "derivations": self.fixpoint.kernel.derivations,
