@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from itertools import count
 from pathlib import Path
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from pyspark.errors import PySparkException
 
 from conftest import assert_same, everything
 from evergraph import KnowledgeGraph, Program
@@ -196,3 +199,33 @@ def test_helper_relations_follow_a_maintenance_program(shards: int) -> None:
         kg.update(insert=definition, algorithm="declarative")
         kg.update(insert=f"{prefix} c(3, 5) . ex:p[ex:z, ex:d] .", delete=f"{prefix} ex:p[ex:x, ex:d] .", algorithm=algorithm)
         assert kg.counts()["q"] == 2 and kg.verify()
+
+
+@pytest.mark.parametrize("algorithm", ["dred", "backward-forward", "declarative", "recompute"])
+def test_mail_that_is_lost_is_sent_again(algorithm: str) -> None:
+    """Whichever superstep an executor takes down with it, the update does the same, and says the same."""
+    program = Program.parse("path(?x, ?y) :- edge(?x, ?y) . path(?x, ?z) :- path(?x, ?y), edge(?y, ?z) .")
+    chain = " ".join(f"edge({i}, {i + 1}) ." for i in range(6))
+    change = {"delete": "edge(0, 2) . edge(4, 5) . edge(7, 7) . path(0, 1) .", "insert": "edge(1, 0) ."}
+    expected = KnowledgeGraph(program, engine="reference")
+    expected.update(insert=f"{chain} edge(0, 2) .")
+    want = expected.update(**change)
+    failed, number = True, 0
+    while failed:
+        kg = sharded(program, 3)
+        kg.update(insert=f"{chain} edge(0, 2) .")
+        real, supersteps, failed, number = kg._engine._superstep, count(1), False, number + 1  # type: ignore[attr-defined]
+
+        def superstep(job: Job, inbox: Any, real: Any = real, supersteps: Any = supersteps, last: int = number) -> Any:
+            nonlocal failed
+            out = real(job, inbox)
+            if next(supersteps) == last:
+                failed = True
+                raise PySparkException("Checkpoint block rdd_1_0 not found")
+            return out
+
+        with patch.object(kg._engine, "_superstep", superstep):
+            report = kg.update(**change, algorithm=algorithm)
+        assert_same(everything(kg), everything(expected), f"superstep {number}")
+        assert (report.inserted, report.deleted, report.missed) == (want.inserted, want.deleted, want.missed)
+    assert number > 2

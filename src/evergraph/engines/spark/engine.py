@@ -125,12 +125,8 @@ class SparkEngine:
             begin=True,
             keep=keep,
         )
-        letters = self._retractions()
-        more = None
-        if not self._delivered:
-            letters += self._parcels(self._staged, Kind.EXPLICIT)
-            more, self._delivered = self._files, True
-        done = [self._run(job, letters, more)]
+        letters, more = self._insertions()
+        done = [self._run(job, self._retractions() + letters, more)]
         while self.state.aiming:
             done.append(self._run(replace(job, step=Step.PROVE), [], None))
             calls = [Letter(self.labels[shard], Kind.CALL, "", 0, b"") for shard in self.state.aiming]
@@ -140,10 +136,10 @@ class SparkEngine:
     def replace(self, plus: Facts, minus: Facts) -> None:
         """Helper relations are dropped and derived anew. Cost: the supersteps that these take, and one to change the facts."""
         gone, come = self.schema.runs(minus), self.schema.runs(plus)
-        letters = self._retractions() + self._parcels(gone, Kind.GONE, Kind.GONE)
-        letters += self._parcels(come, Kind.DERIVED) + self._parcels(self._staged, Kind.EXPLICIT)
-        self._run(replace(self.job(), step=Step.REPLACE, begin=True, drop=self._helpers()), letters, None)
-        self._delivered, self._recomputed, self._deleting = True, True, False
+        letters, more = self._insertions()
+        letters += self._retractions() + self._parcels(gone, Kind.GONE, Kind.GONE) + self._parcels(come, Kind.DERIVED)
+        self._run(replace(self.job(), step=Step.REPLACE, begin=True, drop=self._helpers()), letters, more)
+        self._recomputed, self._deleting = True, False
         self.schema.relations = {}
         self.schema.begin()
         for stratum in range(len(self.local)):
@@ -157,6 +153,13 @@ class SparkEngine:
         """Letters to the owners of facts that are to be explicit no longer, once."""
         retracted, self._retracted = self._retracted, {}
         return self._parcels(retracted, Kind.RETRACT, None)
+
+    def _insertions(self) -> tuple[list[Letter], FactFiles | None]:
+        """Letters to the homes of facts that are to be explicit, and the files that hold further ones, once."""
+        if self._delivered:
+            return [], None
+        self._delivered = True
+        return self._parcels(self._staged, Kind.EXPLICIT), self._files
 
     def advance(self, stratum: int) -> Closed:
         self.schema.relations = {}
@@ -237,12 +240,9 @@ class SparkEngine:
         )
         if self._deleting:
             self._new_components.append((*scheduler.schema, *components))
-        letters = self._parcels(self.schema.fixpoint.arrived, Kind.DERIVED)
-        more = None
-        if not self._delivered:
-            letters += self._parcels(self._staged, Kind.EXPLICIT)
-            more = self._files
-        self._delivered, self._restart, self._scattered = True, False, False
+        letters, more = self._insertions()
+        letters += self._parcels(self.schema.fixpoint.arrived, Kind.DERIVED)
+        self._restart = self._scattered = False
         if (job.resend or job.forget) and any(task.rule.negated for c in components for task in c.tasks):
             self._run(replace(job, components=(), full=False, reopen=False), letters, more)
             job = replace(job, resend=(), forget=False, reopen=not full)
@@ -328,12 +328,12 @@ class SparkEngine:
         Spark repeats tasks that fail, but the mail of an executor that is lost is lost with it. The state before is still
         there, in files and in `job`: everything is done again from it.
         """
-        before = self.state
+        before, said = self.state, len(self._said)
         for attempt in range(ATTEMPTS):
             try:
                 return self._supersteps(job, letters, more)
             except FAILURES as error:
-                self.state = before
+                self.state, self._said[said:] = before, []
                 if attempt == ATTEMPTS - 1 or not lost(error):
                     raise failure(error) from error
         raise AssertionError("unreachable")
