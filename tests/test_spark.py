@@ -12,8 +12,11 @@ import pytest
 
 from conftest import assert_same, everything
 from evergraph import KnowledgeGraph, Program, UserError
-from evergraph.engines.spark.engine import SparkEngine, spread
-from evergraph.rules.model import TRIPLE
+from evergraph.engines.spark.engine import SparkEngine
+from evergraph.engines.spark.labels import spread
+from evergraph.rules.model import RDFS, TRIPLE
+from test_cases import CASES, rules_of, run_case
+from test_declarative import FIGURE_2, VOLZ, closed, edges
 
 PATH = "path(?x, ?y) :- edge(?x, ?y) . path(?x, ?z) :- path(?x, ?y), edge(?y, ?z) ."
 CHAIN = " ".join(f"edge({i}, {i + 1}) ." for i in range(8))
@@ -34,6 +37,59 @@ def test_the_number_of_jobs_does_not_depend_on_the_number_of_rules(spark: Any) -
         kg.update(insert=CHAIN)
         counts.append(engine_of(kg).jobs)
     assert counts[0] == counts[1] > 1
+
+
+@pytest.mark.parametrize("algorithm", ["dred", "backward-forward"])
+def test_the_jobs_of_a_deletion_do_not_depend_on_the_number_of_rules(spark: Any, algorithm: str) -> None:
+    counts = []
+    for copies in (1, 30):
+        rules = PATH + " ".join(f"far{n}(?x, ?z) :- path(?x, ?y), path(?y, ?z) ." for n in range(copies))
+        kg = KnowledgeGraph(Program.parse(rules), engine=spark)
+        kg.update(insert=f"{CHAIN} edge(0, 2) .")
+        before = engine_of(kg).jobs
+        report = kg.update(delete="edge(0, 2) . edge(6, 7) .", algorithm=algorithm)
+        assert report.deleted.derived["path"] == 14
+        counts.append(engine_of(kg).jobs - before)
+    assert counts[0] == counts[1] > 1
+
+
+@pytest.mark.parametrize("algorithm", ["backward-forward", "declarative"])
+@pytest.mark.parametrize("name", ["cycle", "class-of-a-later-stratum", "derived-in-two-strata"])
+def test_cases_by_every_algorithm(spark: Any, name: str, algorithm: str) -> None:
+    """A few: `test_shards` has them all, without Spark."""
+    run_case(CASES / "deletion" / name, rules_of(CASES / "deletion" / name), spark, algorithm)
+
+
+@pytest.mark.parametrize("algorithm", ["dred", "backward-forward", "declarative"])
+def test_volz_figure_2(spark: Any, algorithm: str) -> None:
+    """Classes below one another; b is below c no longer, and h comes below d. What e and f are below follows by d."""
+    kg = KnowledgeGraph(VOLZ, engine=spark)
+    kg.update(insert=edges(FIGURE_2))
+    report = kg.update(insert=edges("hd"), delete=edges("bc"), algorithm=algorithm)
+    assert (report.algorithm, report.engine) == (algorithm, "spark")
+    assert (report.inserted.explicit, report.inserted.derived) == ({TRIPLE: 1}, {TRIPLE: 2})
+    assert (report.deleted.explicit, report.deleted.derived) == ({TRIPLE: 1}, {TRIPLE: 3})
+    assert kg.verify() == len(closed(["ab", "cg", "dc", "eb", "ed", "fe", "hd"]))
+
+
+@pytest.mark.parametrize("algorithm", ["backward-forward", "declarative"])
+def test_a_store_is_changed_by_every_algorithm(spark: Any, tmp_path: Path, algorithm: str) -> None:
+    facts = "\n".join(f"<http://ex/{a}> <{RDFS}subClassOf> <http://ex/{b}> ." for a, b in FIGURE_2)
+    KnowledgeGraph("rhodf", engine=spark, store=tmp_path / "store").update(insert=facts)
+    kg = KnowledgeGraph.open(tmp_path / "store", engine=spark)
+    gone, comes = (f"<http://ex/{a}> <{RDFS}subClassOf> <http://ex/{b}> ." for a, b in ("bc", "hd"))
+    kg.update(insert=comes, delete=gone, algorithm=algorithm)
+    again = KnowledgeGraph.open(tmp_path / "store")
+    assert again.verify() == kg.verify() == len(closed(["ab", "cg", "dc", "eb", "ed", "fe", "hd"]))
+
+
+def test_a_maintenance_program_cannot_take_files_that_stay_with_the_workers(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "more.nt").write_text("<http://ex/c> <http://ex/p> <http://ex/d> .\n")
+    kg = KnowledgeGraph("rhodf", engine=spark, store=tmp_path / "store")
+    kg.update(insert="<http://ex/a> <http://ex/p> <http://ex/b> .")
+    with pytest.raises(UserError, match="EG205"):
+        kg.update(insert=tmp_path / "more.nt", algorithm="declarative")
+    assert len(kg) == 1
 
 
 def test_an_update_is_a_handful_of_jobs_over_the_shards_it_touches(spark: Any) -> None:

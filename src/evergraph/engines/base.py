@@ -17,6 +17,7 @@ import numpy as np
 from evergraph.engines.changes import Changed, Held
 from evergraph.engines.marks import Counted
 from evergraph.engines.relation import Relation
+from evergraph.plan.compile import Plan
 from evergraph.plan.model import Key
 from evergraph.plan.shapes import hidden
 from evergraph.rules.model import TRIPLE
@@ -85,6 +86,9 @@ class Change:
 
 class Engine(Protocol):
     name: str
+
+    def fresh(self, plan: Plan) -> Engine:
+        """An engine of this kind for other rules, without facts."""
 
     def begin(self) -> None:
         """Start an update; everything until `commit` can be taken back."""

@@ -40,6 +40,9 @@ class MemoryEngine:
         self._missed = Missed()
         self.shard.insert(self.shard.runs(plan.parameter_facts))
 
+    def fresh(self, plan: Plan) -> MemoryEngine:
+        return MemoryEngine(plan, self.shard.arrays.xp)
+
     # -- updates -----------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:

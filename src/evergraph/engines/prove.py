@@ -5,7 +5,8 @@
 
 In words: a fact is proved when a rule derives it from what is certain. Where that fails, the facts that its instances use are
 checked as well, one level further back in each turn, so that a proof found early ends the search. When nothing is left to look
-back at, what is unproved does not follow.
+back at, what is unproved does not follow. One shard takes its turns in a loop (`unproved`); many take them together, and tell
+each other what they check and what they have proved (`spark.departures`).
 
 Invariant: `proved` follow from the explicit facts as they are now; `disproved` do not. Both stay so while facts go, because a
 proof uses nothing that is in doubt. No fact is expanded twice.
@@ -14,6 +15,7 @@ proof uses nothing that is in doubt. No fact is expanded twice.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from evergraph.engines.fixpoint import Found
 from evergraph.engines.kernel import Kernel
@@ -32,54 +34,80 @@ def derives(components: tuple[Component, ...]) -> Callable[[Key], bool]:
     return lambda key: key in heads or (any_triple and isinstance(key, int))
 
 
+class Search(NamedTuple):
+    """How far a search is, by relation: facts asked about, those that follow, and those whose instances were looked at."""
+
+    checked: dict[Key, Relation]
+    proved: dict[Key, Relation]
+    expanded: dict[Key, Relation]
+
+
 class Prover:
-    def __init__(self, kernel: Kernel, components: tuple[Component, ...], now: Relations, explicit: Relations) -> None:
-        """`now` holds what is settled: relations that these components do not derive."""
+    def __init__(
+        self,
+        kernel: Kernel,
+        components: tuple[Component, ...],
+        now: Relations,
+        explicit: Relations,
+        search: Search | None = None,
+    ) -> None:
+        """`now` holds what is settled: relations that these components do not derive. A search may go on where it was."""
         self.kernel, self.components, self.now, self.explicit = kernel, components, now, explicit
         self.derived_here = derives(components)
+        self.checked, self.proved, self.expanded = search or Search({}, {}, {})
         self.certain: dict[Key, Relation] = {k: r for k, r in now.items() if not self.derived_here(k)}
         """What proofs may use: settled relations as they are; of others, explicit facts and what is proved."""
         self.certain |= {k: r for k, r in explicit.items() if self.derived_here(k)}
-        self.proved: dict[Key, Relation] = {}
-        self.checked: dict[Key, Relation] = {}
-        self.expanded: dict[Key, Relation] = {}
+        _join(self.certain, _bases(self.proved))
 
     def unproved(self, goals: Mapping[Key, Run], held: Relations) -> dict[Key, Run]:
-        """Of facts that `held` contains, those that do not follow."""
-        _join(self.checked, goals)
-        while True:
-            self._saturate()
-            if not any(len(run) for run in self._less(goals).values()):
-                return {}
-            frontier = self._unexpanded()
-            if not frontier:
-                return {key: run for key, run in self._less(goals).items() if len(run)}
-            _join(self.expanded, frontier)
-            _join(self.checked, self._behind(frontier, held))
+        """Of facts that `held` contains, those that do not follow. Cost: the instances looked at, some levels back."""
+        self.check(goals)
+        self.saturate()
+        while self.open(goals) and self.look_back(held):
+            self.saturate()
+        return self.open(goals)
 
-    def _unexpanded(self) -> dict[Key, Run]:
-        """Facts that are checked, not proved, and whose instances have not been looked at."""
-        found = {key: run.without(self.expanded.get(key)) for key, run in self._less(_bases(self.checked)).items()}
+    def open(self, runs: Mapping[Key, Run]) -> dict[Key, Run]:
+        """Facts that are not proved."""
+        found = {key: run.without(self.proved.get(key)) for key, run in runs.items()}
         return {key: run for key, run in found.items() if len(run)}
 
-    def _saturate(self) -> None:
-        """Prove what follows from what is certain, over and over."""
-        while True:
-            open_ = {key: Relation(run) for key, run in self._less(_bases(self.checked)).items() if len(run)}
-            found = rederive(self.kernel, self.components, open_, self.certain) if open_ else {}
+    def check(self, runs: Mapping[Key, Run]) -> dict[Key, Run]:
+        """Ask about facts; returns those that nobody has asked about."""
+        return _join(self.checked, runs)
+
+    def learn(self, runs: Mapping[Key, Run]) -> None:
+        """Take facts for proved."""
+        _join(self.proved, runs)
+        _join(self.certain, runs)
+
+    def saturate(self) -> dict[Key, Run]:
+        """Prove what follows from what is certain, over and over; returns what is newly proved."""
+        fresh: dict[Key, Relation] = {}
+        while open_ := {key: Relation(run) for key, run in self.open(_bases(self.checked)).items()}:
+            found = rederive(self.kernel, self.components, open_, self.certain, self.now)
             for key, relation in open_.items():
                 known = self.explicit.get(key)
                 given = relation.base.within(known) if known is not None else None
                 if given:
                     found[key] = given.merge(found[key].without(given)) if key in found else given
             if not any(len(run) for run in found.values()):
-                return
-            _join(self.proved, found)
-            _join(self.certain, found)
+                break
+            self.learn(found)
+            _join(fresh, found)
+        return _bases(fresh)
 
-    def _less(self, runs: Mapping[Key, Run]) -> dict[Key, Run]:
-        """Facts that are not proved."""
-        return {key: run.without(self.proved.get(key)) for key, run in runs.items()}
+    def look_back(self, held: Relations) -> dict[Key, Run]:
+        """Ask about the facts that instances for unproved facts use; returns those that nobody has asked about."""
+        frontier = self.unexpanded()
+        _join(self.expanded, frontier)
+        return self.check(self._behind(frontier, held))
+
+    def unexpanded(self) -> dict[Key, Run]:
+        """Facts that are checked, not proved, and whose instances have not been looked at."""
+        found = {key: run.without(self.expanded.get(key)) for key, run in self.open(_bases(self.checked)).items()}
+        return {key: run for key, run in found.items() if len(run)}
 
     def _behind(self, facts: Mapping[Key, Run], held: Relations) -> dict[Key, Run]:
         """The facts that instances for these use, as far as they are in doubt themselves."""
@@ -102,11 +130,14 @@ class Prover:
         }
 
 
-def _join(relations: dict[Key, Relation], runs: Mapping[Key, Run]) -> None:
-    """Add what is not there yet."""
-    for key, run in runs.items():
+def _join(relations: dict[Key, Relation], runs: Mapping[Key, Run]) -> dict[Key, Run]:
+    """Add what is not there yet; returns it."""
+    out = {key: run.without(relations.get(key)) for key, run in runs.items()}
+    out = {key: run for key, run in out.items() if len(run)}
+    for key, run in out.items():
         known = relations.get(key)
-        relations[key] = Relation(run) if known is None else known.add(run.without(known))
+        relations[key] = Relation(run) if known is None else known.add(run)
+    return out
 
 
 def _bases(relations: Relations) -> dict[Key, Run]:

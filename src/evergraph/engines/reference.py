@@ -37,6 +37,9 @@ class ReferenceEngine:
         self._saved: tuple[set[Fact], set[Fact]] = (set(), set())
         self._missed = Missed()
 
+    def fresh(self, plan: Plan) -> ReferenceEngine:
+        return ReferenceEngine(plan)
+
     def begin(self) -> None:
         self._saved, self._missed = (set(self.explicit), set(self.facts)), Missed()
 

@@ -81,9 +81,16 @@ class Retreat(Fixpoint):
 
 
 def rederive(
-    kernel: Kernel, components: Iterable[Component], gone: Mapping[Key, Relation], now: Mapping[Key, Relation]
+    kernel: Kernel,
+    components: Iterable[Component],
+    gone: Mapping[Key, Relation],
+    now: Mapping[Key, Relation],
+    below: Mapping[Key, Relation] | None = None,
 ) -> dict[Key, Run]:
-    """Of facts that went, those that some rule derives from the facts there are. Cost: a look at each, by each of its rules."""
+    """Of facts that went, those that some rule derives from the facts there are. Cost: a look at each, by each of its rules.
+
+    `below` is what negations read, if that is not the same: a proof uses less than there is, a negation must not.
+    """
     arrays = kernel.arrays
     gone, found = Delta(gone), Found()
     for component in components:
@@ -92,7 +99,13 @@ def rederive(
             if head.relation in gone or (head.open and any(isinstance(key, int) for key in gone)):
                 rule = task.rule
                 asked = PlanRule(rule.name, head, (head, *rule.body), rule.negated, rule.filters)
-                kernel.run(asked, [gone, *[now] * len(rule.body)], now, found.emit, head_limit(kernel, task))
+                kernel.run(
+                    asked,
+                    [gone, *[now] * len(rule.body)],
+                    now if below is None else below,
+                    found.emit,
+                    head_limit(kernel, task),
+                )
     return {
         key: Run(arrays, gone[key].arity, arrays.unique([words for _, words in parts]))
         for key, parts in found.rows.items()

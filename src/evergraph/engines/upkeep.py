@@ -35,6 +35,8 @@ class Net:
         """Relations that have gained or lost facts."""
         self.doubtful: dict[Key, Run] = {}
         """Facts that are no longer explicit. The first stratum decides: what only a later one derives goes, and comes back."""
+        self._left: dict[Key, Relation] = {}
+        """What the last retreat let go."""
         self.rounds = 0
 
     def came(self) -> dict[Key, Relation]:
@@ -78,7 +80,8 @@ class Upkeep(Net):
         components = self._lost_by[stratum]
         came, derived_here = self.came(), derives(components)
         retreat = Retreat(self.shard.kernel, self.old, self._not_explicit)
-        retreat.depart({key: relation.base for key, relation in self.went().items()})
+        below = self.went()
+        retreat.depart({key: relation.base for key, relation in below.items()})
         doubtful, self.doubtful = self.doubtful, {}
         self._leave(retreat, {key: run for key, run in doubtful.items() if not derived_here(key)})
         if keep == Keep.PROVED:
@@ -88,6 +91,7 @@ class Upkeep(Net):
         retreat.lose_to(components, came)
         retreat.close(components, False)
         self.rounds += retreat.rounds
+        self._left = {key: Relation(run.without(below.get(key))) for key, run in retreat.arrived.items()}
         self._apply(retreat.arrived)
 
     def _leave(self, retreat: Retreat, runs: Mapping[Key, Run]) -> None:
@@ -97,13 +101,19 @@ class Upkeep(Net):
     # -- coming ------------------------------------------------------------------------------------------------------
 
     def advance(self, stratum: int) -> None:
-        """Draw the consequences of what came, and bring back what went and still follows."""
+        """Draw the consequences of what came, and bring back what went and still follows.
+
+        Lower strata are settled, but what this one let go they may derive too: a variable predicate may be any.
+        """
         shard, scheduler = self.shard, self.shard.schedulers[stratum]
         came, went = self.came(), self.went()
         fixpoint = Fixpoint(shard.kernel, shard.relations, shard.sieve)
         for key, relation in came.items():
             fixpoint.before[key] = shard.relations[key].remove(relation.base)
             fixpoint.arrived.add(key, relation.base)
+        for lower in shard.schedulers[:stratum]:
+            rules = (*lower.schema, *lower.last.components)
+            fixpoint.insert(rederive(shard.kernel, rules, self._left, shard.relations))
         self._advance(fixpoint, scheduler.schema, went)
         scheduler.forget_if_changed(went)
         self._advance(fixpoint, scheduler.schedule(fixpoint.arrived, False).components, went)

@@ -30,7 +30,6 @@ from typing import Any
 
 from evergraph import inputs
 from evergraph.engines.base import Engine, Facts, Which, together
-from evergraph.engines.memory import MemoryEngine
 from evergraph.formats import Progress
 from evergraph.maintain.maintenance_program import Rewriting, rewrite
 from evergraph.maintain.outcome import Outcome
@@ -67,19 +66,22 @@ def declarative(
     delete: Facts,
     reason: str,
     progress: Progress | None = None,
-    make_engine: Callable[[Plan], Engine] = MemoryEngine,
+    make_engine: Callable[[Plan], Engine] | None = None,
 ) -> Outcome:
-    """Delete and insert explicit facts; the caller commits or rolls back. `make_engine` gives the engine for the rules."""
+    """Delete and insert explicit facts; the caller commits or rolls back.
+
+    `make_engine` gives the engine for the rules; without it they run on one of the same kind, on Spark in the same session.
+    """
     if not engine.counts(Which.ALL):
         engine.retract(delete)
         outcome = seminaive(engine, plan, insert, progress)
         outcome.reason, outcome.missed = "nothing is materialised yet", engine.missed()
         return outcome
     outcome = Outcome("declarative", reason)
+    fresh = (make_engine or engine.fresh)(maintenance.plan)
     with outcome.phase("give") as phase:
         came, went, given = _given(engine, maintenance, _lists(insert), _lists(delete))
         phase.facts = _count(given)
-    fresh = make_engine(maintenance.plan)
     fresh.begin()
     closed = seminaive(fresh, maintenance.plan, given, progress)
     fresh.commit()

@@ -12,8 +12,9 @@ from evergraph.engines.arrays import Arrays, Words
 from evergraph.engines.changes import Held, changes
 from evergraph.engines.relation import Relation, Run
 from evergraph.engines.spark import files
+from evergraph.engines.spark.job import ALL, EXPLICIT, Job
 from evergraph.engines.spark.jobs import Work
-from evergraph.engines.spark.superstep import ALL, EXPLICIT, Job, Superstep
+from evergraph.engines.spark.superstep import Superstep
 from evergraph.plan.model import Key
 from evergraph.store.log import StoredFile
 from evergraph.store.read import held, parts_of

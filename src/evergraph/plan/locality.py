@@ -64,10 +64,9 @@ class _Cutter:
         self._keep(rule, guard, point if negated or len(placed) > 1 else None)
 
     def _everywhere(self, atom: PlanAtom) -> bool:
-        if atom.open:
-            return False
-        nodes = {self.source.node(atom.relation, atom.args), (atom.relation, None)}
-        return bool(nodes & self.replicated) or (isinstance(atom.relation, int) and ("?", None) in self.replicated)
+        if ("?", None) in self.replicated and (atom.open or isinstance(atom.relation, int)):
+            return True
+        return not atom.open and bool({self.source.node(atom.relation, atom.args), (atom.relation, None)} & self.replicated)
 
     def _keep(self, rule: PlanRule, guard: tuple[PlanAtom, ...], point: str | None) -> None:
         self.rules.append(rule)

@@ -25,7 +25,7 @@ class Stored(NamedTuple):
     """Where one run of a relation, in one order of its columns, stands."""
 
     role: str
-    """`all`, `explicit` or `arrived`."""
+    """What the relation is to the shard: see `superstep`."""
     key: str
     arity: int
     part: str
