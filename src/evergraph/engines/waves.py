@@ -160,8 +160,6 @@ class Waves(Net):
         self.gone: Deltas = {}
         self.come: Deltas = {}
         """What has gone and what has come at any time of this update; a fact may be in both."""
-        self.left: Deltas = {}
-        """What the last retreat let go."""
         self._lost_by = [scheduler.able for scheduler in shard.schedulers]
 
     def retreat(self, stratum: int, keep: Keep) -> None:
@@ -179,7 +177,7 @@ class Waves(Net):
         self.rounds += withdrawal.rounds
         went = {key: run.without(self.gone.get(key)) for key, run in withdrawal.arrived.items()}
         self._apply(went)
-        self.left = {key: run for key, run in went.items() if len(run)}
+        self._left = {key: Relation(run) for key, run in went.items() if len(run)}
         _join(self.gone, went)
 
     def advance(self, stratum: int) -> None:
@@ -198,7 +196,7 @@ class Waves(Net):
         active = {**there, **activation.before}
         activation.rederive(rules, Delta.of(self.gone), active, united(there, went))
         lower = (rule for scheduler in shard.schedulers[:stratum] for rule in scheduler.rules.rules)
-        activation.rederive(lower, Delta.of(self.left), there, there)
+        activation.rederive(lower, Delta(self._left), there, there)
         activation.gain(rules, went, active)
         activation.close((scheduler.able_after(activation.arrived),), False)
         scheduler.forget_if_changed(went)
