@@ -101,10 +101,16 @@ class Kernel:
 
     def instances(self, rule: PlanRule, sources: Sequence[Relations], below: Relations, take: Take) -> None:
         """Give the bindings of every rule instance, each once: every variable is expanded. Cost: the instances."""
+        self.bindings(rule, rule.variables, sources, below, take)
+
+    def bindings(
+        self, rule: PlanRule, wanted: frozenset[str], sources: Sequence[Relations], below: Relations, take: Take
+    ) -> None:
+        """Give the bindings of some variables, with repetitions."""
         body = list(zip(rule.body, sources, strict=True))
         if any(not atom.open and atom.relation not in source for atom, source in body):
             return
-        _Evaluation(self, rule, rule.variables, below, take).start(body)
+        _Evaluation(self, rule, wanted, below, take).start(body)
 
     def _emit(self, head: PlanAtom, emit: Emit, table: Table) -> None:
         words = self.arrays.pack([table.value(a) for a in head.args], table.count)
