@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
@@ -157,7 +157,8 @@ def drive(folder: Path) -> None:
         while len(executors()) < 2:
             time.sleep(0.2)
         closings[:] = 0, 0
-        with deadly(*moment) if moment is not None else nullcontext([]) as deaths:
+        death: AbstractContextManager[list[str]] = deadly(*moment) if moment is not None else nullcontext([])
+        with death as deaths:
             found = load(folder, when, session)
         said = {"deaths": len(deaths), "again": closings[1] - closings[0], "found": found}
         (folder / f"{when}.json").write_text(json.dumps(said))
