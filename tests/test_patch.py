@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from evergraph import KnowledgeGraph
+from evergraph.cli.changes import gather
 from evergraph.errors import UserError
 from evergraph.formats.files import MOST_MISTAKES
 from evergraph.formats.patch import read_patch
-from test_cli import EX, written
+from test_cli import EX, Run, run_command, written  # noqa: F401 - a fixture
+from test_cli_updates import held, told
 
 TRIPLE = f"<{EX}a> <{EX}p> <{EX}b> ."
 
@@ -200,3 +203,68 @@ def test_a_hundred_thousand_lines_take_seconds_however_many_prefixes_there_are(l
     added, gone = read(prefixes + "\n".join(line.replace("{i}", str(i)) for i in range(count)))
     assert len(added) + len(gone) == count
     assert time.process_time() - start < 10
+
+
+# -- blank nodes -------------------------------------------------------------------------------------------------------
+
+
+def knows(subject: str, value: str) -> str:
+    return f"{subject} <{EX}knows> {value} .\n"
+
+
+ANN, BOB = f"<{EX}ann>", f"<{EX}bob>"
+
+
+@pytest.fixture
+def store(run: Run) -> Path:
+    """Ann knows a node from the store's first file."""
+    data = written("data.nt", knows(ANN, "_:x"))
+    assert run("load", data, "--rules", "rhodf", "--store", "s", "--engine", "memory").code == 0
+    assert held(Path("s")) == {knows(ANN, "_:f1_x")}
+    return Path("s")
+
+
+def patched(run: Run, store: Path, text: str) -> set[str]:
+    told(run("update", store, "--patch", written("change.rdfp", text)))
+    return held(store)
+
+
+@pytest.mark.parametrize("label", ["_:f1_x", "<_:f1_x>"])
+def test_a_label_that_the_graph_has_is_that_node(run: Run, store: Path, label: str) -> None:
+    assert patched(run, store, f"A {knows(BOB, label)}") == {knows(ANN, "_:f1_x"), knows(BOB, "_:f1_x")}
+    assert patched(run, store, f"D {knows(ANN, label)}A {knows(label, BOB)}") == {knows(BOB, "_:f1_x"), knows("_:f1_x", BOB)}
+    assert patched(run, store, f"D {knows(BOB, label)}") == {knows("_:f1_x", BOB)}
+
+
+@pytest.mark.parametrize("label", ["_:x", "_:f1_y", "_:f2_x", "_:uf2_x", "_:f99999999999999999999_x"])
+def test_any_other_label_is_one_new_node_that_later_patches_can_name(run: Run, store: Path, label: str) -> None:
+    old = knows(ANN, "_:f1_x")
+    assert patched(run, store, f"A {knows(ANN, label)}A {knows(label, BOB)}") == {old, knows(ANN, label), knows(label, BOB)}
+    assert patched(run, store, f"D {knows(ANN, label)}") == {old, knows(label, BOB)}
+
+
+@pytest.mark.parametrize("engine", ["memory", pytest.param("spark", marks=pytest.mark.spark)])
+def test_a_node_that_a_patch_named_is_none_of_a_later_file(store: Path, engine: str, request: pytest.FixtureRequest) -> None:
+    """Nodes of files are called after the number of their file: a number that a patch has used is not given again."""
+    where = request.getfixturevalue("spark") if engine == "spark" else engine
+    text = f"D {knows(BOB, '_:f2_x')}A {knows(ANN, '_:f2_x')}A {knows('_:f3_x', BOB)}"
+    inserts, deletes = gather([], [], [written("change.rdfp", text)])
+    KnowledgeGraph.open(store, engine=where).update(insert=inserts, delete=deletes)
+    KnowledgeGraph.open(store, engine=where).update(insert=written("more.nt", knows(BOB, "_:x")))
+    want = {knows(ANN, "_:f1_x"), knows(ANN, "_:f2_x"), knows("_:f3_x", BOB), knows(BOB, "_:f4_x")}
+    assert held(store) == want
+
+
+def test_a_replica_follows_by_patches(run: Run, store: Path) -> None:
+    """What a store prints, as a patch for an empty one, and then the same changes to both."""
+    exported = run("export", store).out
+    assert run("load", written("none.nt", knows(BOB, BOB)), "-r", "rhodf", "--store", "t", "--engine", "memory").code == 0
+    patched(run, Path("t"), "".join(f"A {line}\n" for line in exported.splitlines()) + f"D {knows(BOB, BOB)}")
+    for change in (f"A {knows('_:f1_x', '_:new')}", f"D {knows(ANN, '_:f1_x')}A {knows('_:new', ANN)}"):
+        assert patched(run, store, change) == patched(run, Path("t"), change)
+
+
+def test_blank_nodes_of_lines_that_are_no_patch_stay_their_own(store: Path) -> None:
+    kg = KnowledgeGraph.open(store)
+    kg.update(insert=[knows(BOB, "_:f1_x")])
+    assert held(store) == {knows(ANN, "_:f1_x"), knows(BOB, "_:uf1_x")}
