@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, settings
 
 from evergraph import KnowledgeGraph
 from evergraph.engines.base import Which
+from evergraph.engines.spark.engine import SparkEngine
 from evergraph.rules.model import TRIPLE, Atom
 from evergraph.rules.printer import print_atom
 
@@ -22,6 +23,12 @@ def spark() -> Iterator[Any]:
     session = make_session("local[2]")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def every_superstep_is_a_job() -> None:
+    """Tests are about small data, whose supersteps would all run in the driver; those that are about that say so."""
+    SparkEngine.near = -1
 
 
 settings.register_profile("default", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])

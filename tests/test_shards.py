@@ -30,7 +30,7 @@ class InProcess(SparkEngine):
     """Supersteps one shard after another, letters in a list: everything of the Spark engine but Spark."""
 
     def _frame(self, letters: Any) -> Any:
-        return list(letters)
+        return tuple(letters)
 
     def _superstep(self, job: Job, inbox: Any) -> Any:
         answers, out = {}, []
@@ -43,7 +43,7 @@ class InProcess(SparkEngine):
                 else:
                     out.append(Letter(**row))
         self.jobs += 1
-        return answers, out or None
+        return answers, tuple(out) or None
 
 
 def sharded(program: Program, shards: int) -> KnowledgeGraph:
@@ -79,6 +79,18 @@ def test_shards_equal_memory_when_data_changes_the_schema(rules: str) -> None:
             assert_same(everything(many), everything(one), str(steps))
 
     law()
+
+
+@given(programs | layered_programs, st.integers(0, 2**32), st.sampled_from([1, 3]), st.sampled_from([0, 40, 1 << 20]))
+@settings(max_examples=100)
+def test_little_mail_is_read_in_the_driver(program: Program, seed: int, shards: int, near: int) -> None:
+    """Whether supersteps are jobs or not, and when they become some, is nothing that a result tells."""
+    with patch.object(SparkEngine, "near", near):
+        many, slow = sharded(program, shards), KnowledgeGraph(program, engine="reference")
+        for facts, gone in dense_changes(program, Random(seed)):
+            many.update(insert=facts, delete=gone)
+            slow.update(insert=facts, delete=gone)
+            assert_same(everything(many), everything(slow), f"{program}\n{shards} shards, {near} bytes")
 
 
 @pytest.mark.parametrize("shards", [1, 2, 3, 5, 7, 11])

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -101,6 +102,18 @@ def test_an_update_is_a_handful_of_jobs_over_the_shards_it_touches(spark: Any) -
     assert engine.jobs == jobs + 1
     touched = [n for n, answer in engine.state.answers.items() if answer["manifest"] != before[n]["manifest"]]
     assert len(touched) == 1
+
+
+def test_a_small_change_starts_no_job(spark: Any) -> None:
+    kg = KnowledgeGraph(Program.parse(PATH), engine=spark)
+    kg.update(insert=CHAIN)
+    engine = engine_of(kg)
+    jobs, supersteps = engine.jobs, engine.supersteps
+    with patch.object(SparkEngine, "near", 1 << 20):
+        kg.update(insert="edge(8, 9) .", delete="edge(3, 4) .")
+    assert engine.jobs == jobs and engine.supersteps > supersteps + 2
+    kg.update(insert="edge(3, 4) .")
+    assert engine.jobs > jobs and kg.verify() == 9 + 45
 
 
 def test_files_that_did_not_change_are_not_written_again(spark: Any) -> None:

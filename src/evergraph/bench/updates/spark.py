@@ -59,17 +59,18 @@ def verdict(rows: Sequence[dict[str, Any]], closure: int) -> dict[str, str]:
 
 
 def _timed(graph: Any, operation: str, sample: Any, algorithm: str) -> dict[str, Any]:
-    jobs = graph._engine.jobs
+    engine = graph._engine
+    jobs, supersteps = engine.jobs, engine.supersteps
     start = perf_counter()
     report = graph.update(**{operation: sample}, algorithm=algorithm)
     seconds = perf_counter() - start
-    done = {"seconds": seconds, "supersteps": graph._engine.jobs - jobs, "derivations": report.derivations}
-    return done | {"closure": len(graph)}
+    done = {"seconds": seconds, "supersteps": engine.supersteps - supersteps, "jobs": engine.jobs - jobs}
+    return done | {"derivations": report.derivations, "closure": len(graph)}
 
 
 def _row(operation: str, algorithm: str, facts: int, runs: list[dict[str, Any]]) -> dict[str, Any]:
     """The median of each figure; closures are those after each run."""
-    middle = {name: median(run[name] for run in runs) for name in ("seconds", "supersteps", "derivations")}
+    middle = {name: median(run[name] for run in runs) for name in ("seconds", "supersteps", "jobs", "derivations")}
     return {
         "operation": operation,
         "algorithm": algorithm,

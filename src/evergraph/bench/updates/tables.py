@@ -112,11 +112,18 @@ def spark_table(found: dict[str, Any], universities: int, rules: str, cores: int
     out = _table(
         f"On Spark, local[{cores}]: LUBM({universities}) under {rules}",
         ("operation", "algorithm"),
-        ("facts", "seconds", "supersteps", "seconds a superstep", "derivations"),
+        ("facts", "seconds", "supersteps", "of them jobs", "seconds a superstep", "derivations"),
     )
     for row in found["rows"]:
-        figures = f"{row['supersteps']:g}", f"{row['seconds_per_superstep']:.2f}", f"{row['derivations']:,.0f}"
-        out.add_row(row["operation"], row["algorithm"], f"{row['facts']:,}", f"{row['seconds']:.2f}", *figures)
+        steps = f"{row['supersteps']:g}", f"{row['jobs']:g}", f"{row['seconds_per_superstep']:.3f}"
+        out.add_row(
+            row["operation"],
+            row["algorithm"],
+            f"{row['facts']:,}",
+            f"{row['seconds']:.3f}",
+            *steps,
+            f"{row['derivations']:,.0f}",
+        )
     return out
 
 

@@ -2,8 +2,9 @@
 
 The driver keeps what is replicated anyway, the schema, in a shard of its own: it closes it, makes the schedule and derives
 the placement from it. The shards' relations stand in files (`files.py`); facts move between shards as Spark's rows
-(`mail.py`). A step is a superstep: one Spark job over the shards that have mail, repeated until there is no mail. The number
-of jobs is the number of supersteps, whatever the number of rules.
+(`mail.py`). A step is a superstep: one Spark job over the shards that have mail, repeated until there is no mail; a superstep
+of little mail runs in the driver, which can open the shards' files as well. The number of supersteps does not depend on the
+number of rules.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any
 from evergraph.engines.base import Change, Closed, Counts, Difference, Facts, Keep, Missed, Which, by_name
 from evergraph.engines.relation import Relation, Run
 from evergraph.engines.shard import Scheduler, Shard
-from evergraph.engines.spark import files
+from evergraph.engines.spark import files, mail
 from evergraph.engines.spark.gather import Gathered, Gatherer, counts, role_of
 from evergraph.engines.spark.job import ALL, ARRIVED, EXPLICIT, Job, Step
 from evergraph.engines.spark.jobs import FAILURES, failure, lost
@@ -30,7 +31,7 @@ from evergraph.engines.spark.mail import DDL, Kind, Letter, key_of
 from evergraph.engines.spark.parcels import FactFiles, frame, parcels
 from evergraph.engines.spark.placement import extend, place
 from evergraph.engines.spark.state import State
-from evergraph.engines.spark.superstep import superstep
+from evergraph.engines.spark.superstep import Superstep, superstep
 from evergraph.engines.spark.values import ValueFiles
 from evergraph.errors import UserError
 from evergraph.plan.compile import Plan
@@ -45,6 +46,8 @@ ATTEMPTS = 3
 
 class SparkEngine:
     name = "spark"
+    near = 1 << 20
+    """Supersteps with mail of up to so many bytes run in the driver: a Spark job costs more than they do."""
 
     def __init__(self, plan: Plan, session: Any, shards: int | None = None, folder: str | Path | None = None) -> None:
         """`folder` is where shards keep their relations: one that driver and workers share. By default a temporary one."""
@@ -59,7 +62,7 @@ class SparkEngine:
         self.schema = Shard(self.plan)
         self.gatherer = Gatherer(self.schema.arrays, self.folder)
         self.state = self._saved = State(place(self.shards, plan.type_id, self.local))
-        self.jobs = 0
+        self.jobs = self.supersteps = 0
         self._staged: dict[Key, Run] = {}
         self._files: FactFiles | None = None
         """Facts to insert beside the staged ones, that stand in files."""
@@ -351,12 +354,15 @@ class SparkEngine:
         if job.full or job.forget or job.reopen or job.resend or job.begin:
             letters = letters + [Letter(n, Kind.CALL, "", 0, b"") for n in self.labels if n not in called]
         rounds = derivations = 0
-        inbox = self._frame(letters) if letters else None
+        inbox: Any = letters
+        if more is not None or job.full or job.forget or job.resend or not self._few(letters):
+            inbox = self._frame(letters) if letters else None
         if more is not None:
             scattered = more.letters(self.spark, job.placement, self.labels)
             inbox = scattered if inbox is None else inbox.union(scattered)
-        while inbox is not None:
-            answers, inbox = self._superstep(job, inbox)
+        while inbox is not None and inbox != []:
+            answers, inbox = self._nearby(job, inbox) if isinstance(inbox, list) else self._superstep(job, inbox)
+            self.supersteps += 1
             rounds += max(a["rounds"] for a in answers.values())
             derivations += sum(a["derivations"] for a in answers.values())
             self.state = replace(self.state, answers={**self.state.answers, **answers})
@@ -364,6 +370,23 @@ class SparkEngine:
             job = replace(job, begin=False, decided=False, searching=bool(self.state.aiming))
             self._said += answers.values()
         return Closed(rounds, derivations)
+
+    def _few(self, letters: Sequence[Letter]) -> bool:
+        return sum(len(one.words) for one in letters) <= self.near
+
+    def _nearby(self, job: Job, letters: list[Letter]) -> tuple[dict[int, dict[str, Any]], Any]:
+        """A superstep of little mail, in the driver: it reads the shards' files where they stand, and no job is started."""
+        answers: dict[int, dict[str, Any]] = {}
+        out: list[Letter] = []
+        for label in dict.fromkeys(one.shard for one in letters):
+            inbox = mail.to_table([one for one in letters if one.shard == label])
+            for one in mail.letters(Superstep(job, self.labels.index(label)).run(inbox)):
+                if one.kind == Kind.ANSWER:
+                    answer = json.loads(one.words)
+                    answers[answer["shard"]] = answer
+                else:
+                    out.append(one)
+        return answers, out if self._few(out) else self._frame(out)
 
     def _superstep(self, job: Job, inbox: Any) -> tuple[dict[int, dict[str, Any]], Any | None]:
         """One job: the shards with mail do their part; returns their answers and the mail they leave, if any."""

@@ -70,11 +70,35 @@ class Gatherer:
         return found is not None and bool(found.contains(words)[0])
 
     def compared(self, before: State, after: State) -> Change:
-        """The change when facts may have gone. Cost: the relations that are not as they were."""
-        keys = {key_of(entry[1]) for entry in before.manifest ^ after.manifest if not hidden(key_of(entry[1]))}
-        old, new = (self.all(state, ALL, keys) for state in (before, after))
-        was, now = (self.all(state, EXPLICIT, keys) for state in (before, after))
-        return Change(_difference(new, old, now, was), _difference(old, new, was, now))
+        """The change when facts may have gone, shard by shard. Cost: what changed, where relations stand on the same base."""
+        arrays = self.arrays
+        inserted, deleted = _Sum(arrays), _Sum(arrays)
+        for shard in before.answers.keys() | after.answers.keys():
+            manifests = [self._manifest(state, shard) for state in (before, after)]
+            keys = {key_of(entry.key) for entry in set(manifests[0]) ^ set(manifests[1])}
+            for key in (key for key in keys if not hidden(key)):
+                old, new = _on_one_base(*(self._relation(manifest, ALL, key) for manifest in manifests))
+                was, now = _on_one_base(*(self._relation(manifest, EXPLICIT, key) for manifest in manifests))
+                for total, some, other, mine, theirs in ((inserted, new, old, now, was), (deleted, old, new, was, now)):
+                    came = self._owned(after, shard, _less(some, other))
+                    total.add(key, came, self._owned(after, shard, _less(mine, theirs)), mine)
+        return Change(inserted.difference(), deleted.difference())
+
+    def _manifest(self, state: State, shard: int) -> list[files.Stored]:
+        return [files.Stored(*entry) for entry in state.answers.get(shard, {}).get("manifest", ())]
+
+    def _relation(self, manifest: list[files.Stored], role: str, key: Key) -> tuple[files.Stored, Relation] | None:
+        """A relation as a shard keeps it, and where its base stands."""
+        mine = tuple(s for s in manifest if s.role == role and key_of(s.key) == key)
+        if not mine:
+            return None
+        base = min((s for s in mine if s.part == "base"), key=lambda s: s.columns)
+        return base, files.load(self.arrays, self.folder, mine, [role])[role][key]
+
+    def _owned(self, state: State, shard: int, run: Run | None) -> Run | None:
+        if run is None:
+            return None
+        return run.where(state.placement.owner(self.arrays, run.arity, run.words) == U64(shard))
 
     def facts(self, state: State, role: str) -> Facts:
         keys = [k for k in state.total(role) if not hidden(k)]
@@ -115,12 +139,42 @@ def role_of(which: Which) -> str:
     return EXPLICIT if which == Which.EXPLICIT else ALL
 
 
-def _difference(some: Runs, others: Runs, mine: Runs, theirs: Runs) -> Difference:
-    """Facts of one side that the other has not, and those that are explicit on one side and not on the other."""
-    runs = {k: run.without(others.get(k)) for k, run in some.items()}
-    changed = {k: len(run.without(theirs.get(k))) for k, run in mine.items()}
-    derived = {k: len(run.without(mine.get(k))) for k, run in runs.items()}
-    return Difference(by_name(changed), by_name(derived), lambda: together(_columns(runs)))
+Placed = tuple[files.Stored, Relation] | None
+
+
+def _on_one_base(old: Placed, new: Placed) -> tuple[Relation | None, Relation | None]:
+    """Two states of a relation, on the same run where they stand on the same words."""
+    if old is not None and new is not None and old[0] == new[0]:
+        return old[1], Relation(old[1].base, new[1].plus, new[1].minus)
+    return (old[1] if old is not None else None), (new[1] if new is not None else None)
+
+
+def _less(some: Relation | None, other: Relation | None) -> Run | None:
+    return None if some is None else Run(some.base.arrays, some.arity, some.less(other))
+
+
+class _Sum:
+    """Facts that came, or that went, over all shards."""
+
+    def __init__(self, arrays: Arrays) -> None:
+        self.arrays = arrays
+        self.runs: dict[Key, list[Run]] = {}
+        self.explicit: dict[Key, int] = {}
+        self.derived: dict[Key, int] = {}
+
+    def add(self, key: Key, run: Run | None, changed: Run | None, explicit: Relation | None) -> None:
+        """What came of a relation at a shard; what became explicit there; and what is."""
+        if run is not None:
+            self.runs.setdefault(key, []).append(run)
+            self.derived[key] = self.derived.get(key, 0) + len(run.without(explicit))
+        if changed is not None:
+            self.explicit[key] = self.explicit.get(key, 0) + len(changed)
+
+    def difference(self) -> Difference:
+        return Difference(by_name(self.explicit), by_name(self.derived), lambda: together(_columns(self._together())))
+
+    def _together(self) -> Runs:
+        return {k: Run(self.arrays, rs[0].arity, self.arrays.unique([r.words for r in rs])) for k, rs in self.runs.items()}
 
 
 def _columns(runs: Mapping[Key, Run]) -> Iterator[tuple[Key, Sequence[Ids]]]:

@@ -67,6 +67,10 @@ def to_table(letters: Iterable[Letter]) -> pa.Table:
     return pa.table([pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
 
 
+def letters(mail: pa.Table) -> Iterator[Letter]:
+    return (Letter(*row) for row in zip(*(mail.column(name).to_pylist() for name in SCHEMA.names), strict=True))
+
+
 def read(mail: pa.Table, wanted: Sequence[Kind]) -> Iterator[tuple[str, Key, int, Words]]:
     """Kind, key, arity and rows of each letter of some kinds; the rows are views on Arrow's buffers."""
     kinds, keys, arities = (mail.column(name).to_pylist() for name in ("kind", "key", "arity"))
