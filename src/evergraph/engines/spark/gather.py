@@ -71,7 +71,8 @@ class Gatherer:
 
     def compared(self, before: State, after: State) -> Change:
         """The change when facts may have gone. Cost: the relations that are not as they were."""
-        keys = {key_of(entry[1]) for entry in before.manifest ^ after.manifest if not hidden(key_of(entry[1]))}
+        changed = {key_of(entry[1]) for entry in before.manifest ^ after.manifest if entry[0] in (ALL, EXPLICIT)}
+        keys = {key for key in changed if not hidden(key)}
         old, new = (self.all(state, ALL, keys) for state in (before, after))
         was, now = (self.all(state, EXPLICIT, keys) for state in (before, after))
         return Change(_difference(new, old, now, was), _difference(old, new, was, now))
