@@ -6,7 +6,9 @@ from collections import Counter
 from dataclasses import replace
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -17,8 +19,9 @@ from evergraph.engines.spark import files, marks
 from evergraph.engines.spark.engine import SparkEngine
 from evergraph.engines.spark.job import ALL, EXPLICIT, KEPT
 from evergraph.plan.locality import HERE
-from strategies import dense_changes, layered_programs, programs
+from strategies import dense_changes, layered_programs, ontology_updates, programs
 from test_counting import Fact, instances
+from test_deletions import Steps, ontology_changes
 from test_shards import sharded
 
 
@@ -67,3 +70,74 @@ def test_shards_count_the_instances_of_lower_rank(program: Program, seed: int, s
     for facts, gone in dense_changes(program, Random(seed)):
         kg.update(insert=facts, delete=gone, algorithm="counting")
         assert_counted(kg)
+
+
+@given(ontology_updates, st.integers(0, 2**32), st.sampled_from([2, 5]))
+@settings(max_examples=20, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+def test_shards_count_when_data_changes_the_schema(steps: Steps, seed: int, shards: int) -> None:
+    """Rules come to life, so that facts get further homes; the schema is counted like the rest."""
+    kg = sharded(Program.load("rhodf"), shards)
+    for facts, gone in ontology_changes(steps, Random(seed)):
+        kg.update(insert=facts, delete=gone, algorithm="counting")
+        assert_counted(kg)
+        kg.verify()
+
+
+@pytest.mark.parametrize("shards", [1, 2, 5])
+def test_an_instance_is_lost_by_the_ranks_it_was_counted_by(shards: int) -> None:
+    """p(1) goes and comes back by a longer way before the next stratum looks: what q(1) lost, it lost at the old rank."""
+    program = Program.parse("""p(?x) :- a(?x) . b(?x) :- c(?x) . d(?x) :- b(?x) . e(?x) :- d(?x) . p(?x) :- e(?x) .
+        q(?x) :- p(?x), NOT n(?x) .""")
+    kg = sharded(program, shards)
+    kg.update(insert="a(1) . c(1) . n(2) .", algorithm="counting")
+    assert kg.update(delete="a(1) .", algorithm="counting").deleted.derived == {}
+    assert_counted(kg)
+    assert kg.update(delete="c(1) .", algorithm="counting").deleted.derived == {r: 1 for r in "bdepq"}
+
+
+PATH = "path(?x, ?y) :- edge(?x, ?y) . path(?x, ?z) :- path(?x, ?y), edge(?y, ?z) ."
+CHAIN = " ".join(f"edge({i}, {i + 1}) ." for i in range(8))
+
+
+def test_counts_are_kept_until_another_algorithm_changes_something() -> None:
+    kg = sharded(Program.parse(PATH), 3)
+    kg.update(insert=CHAIN)
+    assert "nothing is counted yet" in kg.update(delete="edge(7, 8) .", algorithm="counting").reason
+    assert kg.update(insert="edge(7, 8) .").algorithm == "counting"
+    assert "stay counted" in kg.update(delete="edge(7, 8) .", algorithm="recompute").reason
+    assert_counted(kg)
+    kg.update(delete="edge(6, 7) .", algorithm="dred", dry_run=True)
+    assert_counted(kg)
+    kg.update(delete="edge(6, 7) .", algorithm="dred")
+    assert not kg._engine.counted and kg.update(delete="edge(5, 6) .").algorithm == "dred"
+
+
+def test_a_failed_update_leaves_counts_as_they_were() -> None:
+    kg = sharded(Program.parse(PATH), 3)
+    kg.update(insert=CHAIN, algorithm="counting")
+    with pytest.raises(RuntimeError), patch.object(kg._engine, "advance", side_effect=RuntimeError):
+        kg.update(delete="edge(3, 4) .", algorithm="counting")
+    assert_counted(kg)
+    assert kg.update(delete="edge(3, 4) .").deleted.derived == {"path": 20}
+    assert_counted(kg)
+
+
+def test_marks_that_did_not_change_are_not_written_again() -> None:
+    kg = sharded(Program.parse(PATH + " far(?x) :- path(?x, ?y), NOT edge(?x, ?y) ."), 2)
+    kg.update(insert=CHAIN, algorithm="counting")
+    engine = kg._engine
+    assert isinstance(engine, SparkEngine)
+    first = {stored for stored in engine.state.manifest if stored[0] in (marks.MARKS, marks.LATER)}
+    kg.update(insert="lonely(1) .")
+    assert first and first <= engine.state.manifest
+
+
+def test_the_work_is_reported() -> None:
+    """Instances and facts looked at are those of one shard, however many there are."""
+    work = []
+    for shards in (1, 4):
+        kg = sharded(Program.parse(PATH), shards)
+        kg.update(insert=CHAIN, algorithm="counting")
+        report = kg.update(delete="edge(7, 8) .", algorithm="counting")
+        work.append((report.derivations, report.examined > 0))
+    assert work[0] == work[1] == (work[0][0], True)
