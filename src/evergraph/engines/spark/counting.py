@@ -54,7 +54,9 @@ def withdraw(step: Superstep, inbox: pa.Table) -> None:
         going.relations |= {key: going.old[key].remove(run) for key, run in gone.items()}
     for key, run in retracted.items():
         run = going.doom(key, run)
-        going.let_go(key, run.where(count_of(going.ledger.of(key, run.words)) == 0))
+        run = run.where(count_of(going.ledger.of(key, run.words)) == 0)
+        if len(run):
+            going.let_go(key, run)
     for _, key, arity, words in mail.read(inbox, (Kind.GONE,)):
         going.leave(key, Run(step.arrays, arity, words))
     if step.job.begin:
