@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from evergraph import KnowledgeGraph
 from evergraph.bench.lubm.generator import ontology, triples_of_university
 from evergraph.engines.base import Which
 from evergraph.engines.spark import SparkEngine, make_session
+from evergraph.engines.spark.job import Step
 from evergraph.pipeline.load import Pipeline
 from evergraph.rules.model import TRIPLE
 from evergraph.store import Store
@@ -49,12 +50,14 @@ def contents(path: Path) -> dict[str, Any]:
 
 
 def load(folder: Path, name: str, engine: Any) -> dict[str, Any]:
-    """A load, and a second one with an update by text before it; returns what each left in the store."""
+    """A load, a second one with an update by text before it, and a deletion; returns what each left in the store."""
     kg = KnowledgeGraph("owl2rl", store=folder / name, engine=engine)
     kg.update(insert=[folder / "ontology.nt", folder / "first.nt"], operation="load")
     left = [contents(folder / name)]
     kg.update(insert=MORE)
     kg.update(insert=folder / "second.nt")
+    left.append(contents(folder / name))
+    kg.update(delete=(folder / "gone.nt").read_text(), algorithm="backward-forward")
     return {"left": [*left, contents(folder / name)], "len": len(kg), "version": kg.version}
 
 
@@ -66,6 +69,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "ontology.nt").write_text(ontology())
     (folder / "first.nt").write_text("\n".join(lines[: TRIPLES // 2]))
     (folder / "second.nt").write_text("\n".join(lines[TRIPLES // 2 :]))
+    (folder / "gone.nt").write_text("\n".join(lines[:: TRIPLES // 10]))
     (folder / "memory.json").write_text(json.dumps(load(folder, "memory", "memory")))
     return folder
 
@@ -93,8 +97,8 @@ def kill_one() -> None:
 
 
 @contextmanager
-def deadly(owner: Any, name: str, number: int, when: str) -> Iterator[list[str]]:
-    """Let an executor die before, while or after a method runs for the n-th time; yields the list of deaths."""
+def deadly(owner: Any, name: str, number: int, when: str, counts: Callable[..., bool] = lambda *_: True) -> Iterator[list[str]]:
+    """Let an executor die before, while or after a method runs for the n-th time that counts; yields the list of deaths."""
     real: Callable[..., Any] = getattr(owner, name)
     calls, deaths = count(1), []
 
@@ -103,7 +107,7 @@ def deadly(owner: Any, name: str, number: int, when: str) -> Iterator[list[str]]
         deaths.append(name)
 
     def called(*given: Any, **named: Any) -> Any:
-        now = when if next(calls) == number else ""
+        now = when if counts(*given) and next(calls) == number else ""
         if now == "before":
             die()
         timer = threading.Timer(0.3, die)
@@ -120,7 +124,7 @@ def deadly(owner: Any, name: str, number: int, when: str) -> Iterator[list[str]]
         yield deaths
 
 
-MOMENTS = {
+MOMENTS: dict[str, Any] = {
     "never": None,
     "after parsing": (Pipeline, "_number", 1, "before"),
     "after numbering": (Pipeline, "_number", 1, "after"),
@@ -128,6 +132,7 @@ MOMENTS = {
     "after the first superstep": (SparkEngine, "_superstep", 1, "after"),
     "while files are written": (Pipeline, "write", 1, "while"),
     "in an update": (SparkEngine, "_close", 2, "before"),
+    "while proofs are looked for": (SparkEngine, "_superstep", 1, "after", lambda _, job, *__: job.step == Step.PROVE),
 }
 
 
@@ -152,7 +157,8 @@ def drive(folder: Path) -> None:
         while len(executors()) < 2:
             time.sleep(0.2)
         closings[:] = 0, 0
-        with deadly(*moment) if moment is not None else nullcontext([]) as deaths:
+        death: AbstractContextManager[list[str]] = deadly(*moment) if moment is not None else nullcontext([])
+        with death as deaths:
             found = load(folder, when, session)
         said = {"deaths": len(deaths), "again": closings[1] - closings[0], "found": found}
         (folder / f"{when}.json").write_text(json.dumps(said))
@@ -181,7 +187,7 @@ def test_a_cluster_gives_the_same_bytes_when_an_executor_dies(driven: Path, when
     said, want = (json.loads((driven / f"{name}.json").read_text()) for name in (when, "memory"))
     assert said["found"] == want
     assert said["deaths"] == (when != "never")
-    if when in ("never", "after the first superstep"):
+    if when in ("never", "after the first superstep", "while proofs are looked for"):
         assert (said["again"] > 0) == (when != "never"), "mail that was lost is sent again"
     kg = KnowledgeGraph.open(driven / when)
     assert kg.verify() == sum(kg.counts().values()) and kg.counts(Which.DERIVED)[TRIPLE] > 5_000

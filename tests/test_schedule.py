@@ -44,8 +44,7 @@ def graph(rules: str | Program, text: str = "", engine: str = "memory") -> Knowl
 def schedule(kg: KnowledgeGraph) -> Schedule:
     engine: Any = kg._engine
     (scheduler,) = engine.shard.schedulers
-    assert scheduler._schedule is not None
-    found: Schedule = scheduler._schedule
+    found: Schedule = scheduler.last
     return found
 
 

@@ -208,10 +208,10 @@ def test_mail_that_is_lost_is_sent_again(algorithm: str) -> None:
     """Whichever superstep an executor takes down with it, the update does the same, and says the same."""
     program = Program.parse("path(?x, ?y) :- edge(?x, ?y) . path(?x, ?z) :- path(?x, ?y), edge(?y, ?z) .")
     chain = " ".join(f"edge({i}, {i + 1}) ." for i in range(6))
-    change = {"delete": "edge(0, 2) . edge(4, 5) . edge(7, 7) . path(0, 1) .", "insert": "edge(1, 0) ."}
+    gone, comes = "edge(0, 2) . edge(4, 5) . edge(7, 7) . path(0, 1) .", "edge(1, 0) ."
     expected = KnowledgeGraph(program, engine="reference")
     expected.update(insert=f"{chain} edge(0, 2) .")
-    want = expected.update(**change)
+    want = expected.update(insert=comes, delete=gone)
     failed, number = True, 0
     while failed:
         kg = sharded(program, 3)
@@ -227,7 +227,7 @@ def test_mail_that_is_lost_is_sent_again(algorithm: str) -> None:
             return out
 
         with patch.object(kg._engine, "_superstep", superstep):
-            report = kg.update(**change, algorithm=algorithm)
+            report = kg.update(insert=comes, delete=gone, algorithm=algorithm)
         assert_same(everything(kg), everything(expected), f"superstep {number}")
         assert (report.inserted, report.deleted, report.missed) == (want.inserted, want.deleted, want.missed)
     assert number > 2

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyoxigraph as ox
 
 from evergraph.errors import Position, UserError
@@ -25,6 +27,15 @@ COLUMNS = ("subject", "predicate", "object")
 _NTRIPLES = re.compile(r"\s*(#(?!\[)|(<[^>]*>\s*|_:\S+\s+)<)")
 _GLOB = re.compile(r"[^\s()]*[*?][^\s()]*$")
 MOST_PATH = 4096
+_FILE_NUMBER = r"^_:f(?P<number>[0-9]{1,15})_"
+"""The number of the file in the name of a blank node; with more digits it is none that files will ever have."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnLines:
+    """Lines of N-Triples to insert whose blank nodes are the graph's own: those that it has of these names, or new ones."""
+
+    lines: list[str]
 
 
 def read(
@@ -119,6 +130,8 @@ def _read(source: Any, out: _Columns, rejects: Rejects | None) -> None:
             _read_paths([source], out, rejects)
         else:
             _read_string(source, out)
+    elif isinstance(source, OwnLines):
+        _read_own(source.lines, out)
     elif isinstance(source, bytes):
         _read_string(source.decode(), out)
     elif isinstance(source, Program):
@@ -163,6 +176,15 @@ def _read_string(text: str, out: _Columns) -> None:
             out.add_text(TRIPLE, block)
     else:
         _read_program(Program.parse(text), out)
+
+
+def _read_own(lines: list[str], out: _Columns) -> None:
+    """The number of a file that a label names is not given to a later file, whose nodes would get the same names."""
+    for block in read_text("\n".join(lines), scope=OWN):
+        for column in (block[0], block[2]):
+            numbers = pc.struct_field(pc.extract_regex(column, _FILE_NUMBER), "number").cast(pa.int64())
+            out.dictionary.scopes = max(out.dictionary.scopes, pc.max(numbers).as_py() or 0)
+        out.add_text(TRIPLE, block)
 
 
 def _read_program(program: Program, out: _Columns) -> None:

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from evergraph.errors import UserError
 
+if TYPE_CHECKING:
+    from evergraph.inputs import OwnLines
 
-def gather(insert: list[str], delete: list[str], patches: list[Path]) -> tuple[list[str], list[str]]:
+
+def gather(insert: list[str], delete: list[str], patches: list[Path]) -> tuple[list[str] | OwnLines, list[str]]:
     """What to insert and what to delete, as paths or as lines of N-Triples; a later patch has the last word over an earlier.
 
-    Patches come alone: their lines and files would have no order among each other, and blank nodes of a file are its own.
+    Patches come alone: their lines and files would have no order among each other, and blank nodes of a file are its own
+    where those of a patch are the graph's.
     """
     from evergraph.formats import expand
     from evergraph.formats.patch import read_patch
+    from evergraph.inputs import OwnLines
 
     if patches and (insert or delete):
         given = "--insert" if insert else "--delete"
@@ -27,4 +33,4 @@ def gather(insert: list[str], delete: list[str], patches: list[Path]) -> tuple[l
     deletes += map(str, expand(delete))
     if not inserts and not deletes:
         raise UserError("EG302", "nothing to insert or delete", "give --insert FILE, --delete FILE or --patch FILE")
-    return inserts, deletes
+    return (OwnLines(inserts) if patches else inserts), deletes

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
 from typing import Protocol
 
-from evergraph.engines.arrays import U64, Array, Words
+from evergraph.engines.arrays import U64, Array, Arrays, Words
 from evergraph.engines.delta import Delta
 from evergraph.engines.kernel import Kernel, Relations
 from evergraph.engines.relation import Relation, Run
@@ -206,6 +206,10 @@ class Arrivals(Mapping[Key, Run]):
     def __contains__(self, key: object) -> bool:
         return key in self._parts
 
+    @property
+    def count(self) -> int:
+        return sum(len(run) for parts in self._parts.values() for run in parts)
+
 
 class Found:
     """What the rules of one round derived, by relation and by task."""
@@ -216,6 +220,14 @@ class Found:
 
     def emit(self, key: Key, words: Words) -> None:
         self.rows.setdefault(key, []).append((self.task, words))
+
+    def runs(self, arrays: Arrays, held: Mapping[Key, Relation]) -> dict[Key, Run]:
+        """All of it as runs, of relations that are held. Cost: a sort."""
+        return {
+            key: Run(arrays, held[key].arity, arrays.unique([words for _, words in parts]))
+            for key, parts in self.rows.items()
+            if key in held
+        }
 
     def arity(self, key: Key, tasks: tuple[Task, ...]) -> int:
         return len(tasks[self.rows[key][0][0]].rule.head.args)

@@ -30,7 +30,7 @@ Take = Callable[["Table"], None]
 
 FEW, MANY_ROWS = 16, 10**6
 """A source of this many relations is taken for one of so many rows, without asking each."""
-ONE_BY_ONE = 8
+ONE_BY_ONE = 2
 """Up to so many rows are taken one by one when a variable predicate is cut: slices cost less than searches."""
 
 
@@ -67,6 +67,8 @@ class Table:
         return Table(len(chosen), columns, self.fixed)
 
     def keep(self, needed: frozenset[str]) -> Table:
+        if needed.issuperset(self.columns) and needed.issuperset(self.fixed):
+            return self
         return Table(
             self.count,
             {v: c for v, c in self.columns.items() if v in needed},
@@ -101,10 +103,16 @@ class Kernel:
 
     def instances(self, rule: PlanRule, sources: Sequence[Relations], below: Relations, take: Take) -> None:
         """Give the bindings of every rule instance, each once: every variable is expanded. Cost: the instances."""
+        self.bindings(rule, rule.variables, sources, below, take)
+
+    def bindings(
+        self, rule: PlanRule, wanted: frozenset[str], sources: Sequence[Relations], below: Relations, take: Take
+    ) -> None:
+        """Give the bindings of some variables, with repetitions."""
         body = list(zip(rule.body, sources, strict=True))
         if any(not atom.open and atom.relation not in source for atom, source in body):
             return
-        _Evaluation(self, rule, rule.variables, below, take).start(body)
+        _Evaluation(self, rule, wanted, below, take).start(body)
 
     def _emit(self, head: PlanAtom, emit: Emit, table: Table) -> None:
         words = self.arrays.pack([table.value(a) for a in head.args], table.count)
@@ -161,26 +169,36 @@ class _Evaluation:
             self._extend(table, body, later)
 
     def _extend(self, table: Table, body: Body, checks: list[Check]) -> None:
-        """Join the remaining atoms to the table, cheapest first, and emit what comes out."""
+        """Join the remaining atoms to the table, cheapest first, and give what comes out."""
         if not body:
             self.kernel.derivations += table.count
             self.take(table)
             return
-        cheapest = min(range(len(body)), key=lambda i: self._cost(table, *body[i]))
+        cheapest = 0
+        if len(body) > 1:
+            costs = [self._cost(table, atom, source) for atom, source in body]
+            cheapest = costs.index(min(costs))
         (atom, source), rest = body[cheapest], body[:cheapest] + body[cheapest + 1 :]
-        needed = self.wanted.union(*(a.variables for a, _ in rest), *map(self._variables, checks))
+        needed = self.wanted
+        if rest or checks:
+            needed = needed.union(*(a.variables for a, _ in rest), *map(self._variables, checks))
         triples = self._triples(table, atom, source)
         if triples is not None:
-            joined = self._join(table, (atom.relation, *atom.args), triples, needed)
-            self.kernel.examined += max(table.count, joined.count)
-            if joined.count:
-                self._checked(joined.keep(needed), rest, checks)
+            self._go_on(table, self._join(table, (atom.relation, *atom.args), triples, needed), needed, rest, checks)
             return
         for key, part in self._by_predicate(table, atom, source):
-            joined = self._join(part, atom.args, source[key], needed)
-            self.kernel.examined += max(part.count, joined.count)
-            if joined.count:
-                self._checked(joined.keep(needed), rest, checks)
+            self._go_on(part, self._join(part, atom.args, source[key], needed), needed, rest, checks)
+
+    def _go_on(self, table: Table, joined: Table, needed: frozenset[str], rest: Body, checks: list[Check]) -> None:
+        """With what a join made of a table."""
+        self.kernel.examined += max(table.count, joined.count)
+        if not joined.count:
+            return
+        joined = joined.keep(needed)
+        if checks:
+            self._checked(joined, rest, checks)
+        else:
+            self._extend(joined, rest, checks)
 
     def _triples(self, table: Table, atom: PlanAtom, source: Relations) -> Relation | None:
         """All triples of a small change, for an atom whose predicate is not the same in every row of the table."""

@@ -14,14 +14,16 @@ proof uses nothing that is in doubt. No fact is expanded twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import NamedTuple
 
-from evergraph.engines.fixpoint import Found
-from evergraph.engines.kernel import Kernel
+from evergraph.engines.delta import Delta
+from evergraph.engines.fixpoint import Found, head_limit
+from evergraph.engines.kernel import Kernel, Table
 from evergraph.engines.relation import Relation, Run
 from evergraph.engines.retreat import rederive
-from evergraph.plan.model import Key, PlanRule, is_variable
+from evergraph.plan.model import Key, PlanAtom, PlanRule, is_variable
 from evergraph.plan.schedule import Component
 
 Relations = Mapping[Key, Relation]
@@ -32,6 +34,28 @@ def derives(components: tuple[Component, ...]) -> Callable[[Key], bool]:
     heads = frozenset(key for c in components for t in c.tasks for key in t.heads or (t.rule.head.relation,))
     any_triple = any(is_variable(head) for head in heads)
     return lambda key: key in heads or (any_triple and isinstance(key, int))
+
+
+def unsettled(components: tuple[Component, ...], keys: Iterable[Key]) -> Callable[[Key], bool]:
+    """Whether facts of a relation may go, or are in doubt, when facts of these relations have changed or are in doubt.
+
+    In words: a relation that these rules derive, and that is one of those or depends on one. Negations count: a fact that comes
+    may take one away. Cost: the rules, times the length of the longest way.
+    """
+    may_derive = derives(components)
+    tasks = [task for component in components for task in component.tasks]
+    seen = set(keys)
+    size = -1
+    while len(seen) > size:
+        size = len(seen)
+        triples = any(isinstance(key, int) or is_variable(key) for key in seen)
+        for task in tasks:
+            rule = task.rule
+            if any(atom.relation in seen or (atom.open and triples) for atom in (*rule.body, *rule.negated)):
+                seen.update(task.heads or (rule.head.relation,))
+        if any(map(is_variable, seen)):
+            return may_derive
+    return lambda key: key in seen and may_derive(key)
 
 
 class Search(NamedTuple):
@@ -49,12 +73,17 @@ class Prover:
         components: tuple[Component, ...],
         now: Relations,
         explicit: Relations,
+        derived_here: Callable[[Key], bool],
         search: Search | None = None,
     ) -> None:
-        """`now` holds what is settled: relations that these components do not derive. A search may go on where it was."""
+        """`now` holds what is settled: relations that are not `derived_here`. A search may go on where it was."""
         self.kernel, self.components, self.now, self.explicit = kernel, components, now, explicit
-        self.derived_here = derives(components)
+        self.derived_here = derived_here
         self.checked, self.proved, self.expanded = search or Search({}, {}, {})
+        self.asked: dict[Key, Relation] = {}
+        """Facts that no rule has been asked about."""
+        self.news: dict[Key, Relation] = {}
+        """Facts proved by others, which no rule has used."""
         self.certain: dict[Key, Relation] = {k: r for k, r in now.items() if not self.derived_here(k)}
         """What proofs may use: settled relations as they are; of others, explicit facts and what is proved."""
         self.certain |= {k: r for k, r in explicit.items() if self.derived_here(k)}
@@ -75,28 +104,67 @@ class Prover:
 
     def check(self, runs: Mapping[Key, Run]) -> dict[Key, Run]:
         """Ask about facts; returns those that nobody has asked about."""
-        return _join(self.checked, runs)
+        new = _join(self.checked, runs)
+        _join(self.asked, new)
+        return new
 
     def learn(self, runs: Mapping[Key, Run]) -> None:
-        """Take facts for proved."""
-        _join(self.proved, runs)
+        """Take facts for proved that others have proved."""
+        _join(self.news, self._know(runs))
+
+    def _know(self, runs: Mapping[Key, Run]) -> dict[Key, Run]:
+        """Take facts for proved; returns those that were not."""
         _join(self.certain, runs)
+        return _join(self.proved, runs)
 
     def saturate(self) -> dict[Key, Run]:
-        """Prove what follows from what is certain, over and over; returns what is newly proved."""
+        """Prove what follows from what is certain, over and over; returns what is newly proved.
+
+        A fact is asked about by all rules once; after that only rules that use something newly proved may help it.
+        """
         fresh: dict[Key, Relation] = {}
-        while open_ := {key: Relation(run) for key, run in self.open(_bases(self.checked)).items()}:
-            found = rederive(self.kernel, self.components, open_, self.certain, self.now)
-            for key, relation in open_.items():
-                known = self.explicit.get(key)
-                given = relation.base.within(known) if known is not None else None
-                if given:
-                    found[key] = given.merge(found[key].without(given)) if key in found else given
-            if not any(len(run) for run in found.values()):
-                break
-            self.learn(found)
-            _join(fresh, found)
+        found = [self.evident(self.open(_bases(self.asked))), self._helped(_bases(self.news))]
+        self.asked.clear()
+        self.news.clear()
+        while found:
+            new = [self._know(runs) for runs in found]
+            for runs in new:
+                _join(fresh, runs)
+            found = [self._helped(runs) for runs in new if runs]
         return _bases(fresh)
+
+    def evident(self, facts: Mapping[Key, Run]) -> dict[Key, Run]:
+        """Of some facts, those that are explicit or that rules derive from certain ones. Cost: a look at each by its rules."""
+        asked = {key: Relation(run) for key, run in facts.items() if len(run)}
+        found = rederive(self.kernel, self.components, asked, self.certain, self.now) if asked else {}
+        for key, relation in asked.items():
+            known = self.explicit.get(key)
+            given = relation.base.within(known) if known is not None else None
+            if given:
+                found[key] = given.merge(found[key].without(given)) if key in found else given
+        return found
+
+    def not_evident(self, facts: Mapping[Key, Run]) -> dict[Key, Run]:
+        """Those that are neither explicit nor derived from certain facts: they may follow from doubtful ones."""
+        found = self.evident(facts)
+        rest = {key: run.without(found.get(key)) for key, run in facts.items()}
+        return {key: run for key, run in rest.items() if len(run)}
+
+    def _helped(self, proved: Mapping[Key, Run]) -> dict[Key, Run]:
+        """Facts asked about and open that rules derive with the help of newly proved ones."""
+        new, found = Delta.of(proved), Found()
+        wanted = Delta.of(self.open(_bases(self.checked)) if new else {})
+        for task in (task for component in self.components for task in component.tasks) if wanted else ():
+            rule = task.rule
+            if rule.head.relation not in wanted and not rule.head.open:
+                continue
+            asked = PlanRule(rule.name, rule.head, (rule.head, *rule.body), rule.negated, rule.filters)
+            for place, atom in enumerate(rule.body):
+                if atom.relation in new or atom.open:
+                    sources: list[Relations] = [self.certain] * len(rule.body)
+                    sources[place] = new
+                    self.kernel.run(asked, [wanted, *sources], self.now, found.emit, head_limit(self.kernel, task))
+        return found.runs(self.kernel.arrays, wanted)
 
     def look_back(self, held: Relations) -> dict[Key, Run]:
         """Ask about the facts that instances for unproved facts use; returns those that nobody has asked about."""
@@ -111,23 +179,21 @@ class Prover:
 
     def _behind(self, facts: Mapping[Key, Run], held: Relations) -> dict[Key, Run]:
         """The facts that instances for these use, as far as they are in doubt themselves."""
-        asked = {key: Relation(run) for key, run in facts.items() if len(run)}
-        found = Found()
-        for component in self.components if asked else ():
-            for task in component.tasks:
-                rule = task.rule
-                if rule.head.relation not in asked and not (rule.head.open and any(isinstance(k, int) for k in asked)):
-                    continue
-                for atom in rule.body:
-                    if atom.open or self.derived_here(atom.relation):
-                        turned = PlanRule(rule.name, atom, (rule.head, *rule.body), rule.negated, rule.filters)
-                        self.kernel.run(turned, [asked, *[held] * len(rule.body)], self.now, found.emit)
-        arrays = self.kernel.arrays
-        return {
-            key: Run(arrays, held[key].arity, arrays.unique([words for _, words in parts]))
-            for key, parts in found.rows.items()
-            if self.derived_here(key)
-        }
+        asked, found = Delta.of(facts), Found()
+        for rule in {id(t.rule): t.rule for c in self.components for t in c.tasks}.values() if asked else ():
+            doubtful = [atom for atom in rule.body if atom.open or self.derived_here(atom.relation)]
+            if doubtful and (rule.head.relation in asked or rule.head.open):
+                turned = PlanRule(rule.name, rule.head, (rule.head, *rule.body), rule.negated, rule.filters)
+                wanted = frozenset().union(*(atom.variables for atom in doubtful))
+                take = partial(self._take, doubtful, found)
+                self.kernel.bindings(turned, wanted, [asked, *[held] * len(rule.body)], self.now, take)
+        return {key: run for key, run in found.runs(self.kernel.arrays, held).items() if self.derived_here(key)}
+
+    def _take(self, atoms: list[PlanAtom], found: Found, table: Table) -> None:
+        for atom in atoms:
+            words = self.kernel.arrays.pack([table.value(a) for a in atom.args], table.count)
+            for key, rows in self.kernel.cut(atom, table, words):
+                found.emit(key, rows)
 
 
 def _join(relations: dict[Key, Relation], runs: Mapping[Key, Run]) -> dict[Key, Run]:

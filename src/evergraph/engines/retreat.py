@@ -91,7 +91,6 @@ def rederive(
 
     `below` is what negations read, if that is not the same: a proof uses less than there is, a negation must not.
     """
-    arrays = kernel.arrays
     gone, found = Delta(gone), Found()
     for component in components:
         for task in component.tasks:
@@ -106,8 +105,4 @@ def rederive(
                     found.emit,
                     head_limit(kernel, task),
                 )
-    return {
-        key: Run(arrays, gone[key].arity, arrays.unique([words for _, words in parts]))
-        for key, parts in found.rows.items()
-        if key in gone
-    }
+    return found.runs(kernel.arrays, gone)

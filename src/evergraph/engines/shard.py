@@ -19,10 +19,13 @@ from evergraph.engines.marks import Marks
 from evergraph.engines.relation import Relation, Run, run_of
 from evergraph.plan.compile import Plan
 from evergraph.plan.model import Key, PlanAtom, is_variable
-from evergraph.plan.schedule import Component, Schedule, data_schedule, hidden_part, one_loop, schema_schedule
+from evergraph.plan.schedule import Component, Schedule, data_schedule, generic, hidden_part, one_loop, schema_schedule
 from evergraph.plan.schema import Rules
 from evergraph.rules.model import TRIPLE
 
+FEW = 1 << 13
+"""Up to so many facts that come or go are followed by all rules in one loop: few rounds, each of little work. More go through
+components one after the other, so that each relation is settled once."""
 _MIX = U64(0x9E3779B97F4A7C15)
 
 
@@ -119,12 +122,15 @@ class Shard:
     def close(self, stratum: int, full: bool) -> Closed:
         rounds, derivations, examined = self.fixpoint.rounds, self.kernel.derivations, self.kernel.examined
         scheduler = self.schedulers[stratum]
-        self.fixpoint.close(scheduler.schema, full)
-        schedule = scheduler.schedule(self.fixpoint.arrived, full)
-        self.fixpoint.close(schedule.components, full)
-        if full:
-            for key in schedule.by_object & self.relations.keys():
-                self.relations[key].base.in_order((1, 0))
+        if not full and self.fixpoint.arrived.count <= FEW:
+            self.fixpoint.close((scheduler.able_after(self.fixpoint.arrived),), False)
+        else:
+            self.fixpoint.close(scheduler.schema, full)
+            schedule = scheduler.schedule(self.fixpoint.arrived, full)
+            self.fixpoint.close(schedule.components, full)
+            if full:
+                for key in schedule.by_object & self.relations.keys():
+                    self.relations[key].base.in_order((1, 0))
         kernel = self.kernel
         return Closed(self.fixpoint.rounds - rounds, kernel.derivations - derivations, kernel.examined - examined)
 
@@ -168,9 +174,7 @@ class Scheduler:
         """The rules that can fire by the last schedule, each once, in one loop."""
         schedule = self.last
         if self._able is None or self._able[0] is not schedule:
-            components = (*self.schema, *schedule.components)
-            rules = {id(task.rule) for component in components for task in component.tasks}
-            self._able = schedule, one_loop(rule for rule in self.rules.rules if id(rule) in rules)
+            self._able = schedule, one_loop(task for c in (*self.schema, *schedule.components) for task in c.tasks)
         return self._able[1]
 
     def able_after(self, arrived: Mapping[Key, Run]) -> Component:
@@ -178,7 +182,7 @@ class Scheduler:
         if self._schedule is not None and not self._outdated(self._schedule, arrived):
             return self.able
         self._schedule = None
-        return one_loop(self.rules.rules)
+        return generic(self.rules)
 
     def forget_if_changed(self, went: Mapping[Key, Relation]) -> None:
         """Make the schedule anew next time if facts went that it was made from."""

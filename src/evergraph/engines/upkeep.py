@@ -10,18 +10,15 @@ update and those there now is what came and what went. A fact that went and came
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from evergraph.engines.base import Keep
 from evergraph.engines.fixpoint import Fixpoint
-from evergraph.engines.prove import Prover, derives
+from evergraph.engines.prove import Prover, unsettled
 from evergraph.engines.relation import Relation, Run
 from evergraph.engines.retreat import Retreat, rederive
+from evergraph.engines.shard import FEW, Shard
 from evergraph.plan.model import Key
 from evergraph.plan.schedule import Component
-
-if TYPE_CHECKING:
-    from evergraph.engines.shard import Shard
 
 Relations = Mapping[Key, Relation]
 
@@ -70,23 +67,27 @@ class Upkeep(Net):
 
     def __init__(self, shard: Shard, old: Relations) -> None:
         super().__init__(shard, old)
-        self._lost_by = [(*scheduler.schema, *scheduler.last.components) for scheduler in shard.schedulers]
+        self._components = [(*scheduler.schema, *scheduler.last.components) for scheduler in shard.schedulers]
+        self._able = [(scheduler.able,) for scheduler in shard.schedulers]
         """The rules of each stratum as they could fire when the update began: by these instances are lost."""
 
     # -- going -------------------------------------------------------------------------------------------------------
 
     def retreat(self, stratum: int, keep: Keep) -> None:
         """Let facts of this stratum go: those in doubt, and those whose instances used something that went."""
-        components = self._lost_by[stratum]
-        came, derived_here = self.came(), derives(components)
+        came, below = self.came(), self.went()
+        few = sum(len(r) for runs in (came, below, self.doubtful) for r in runs.values()) <= FEW
+        components = self._able[stratum] if few else self._components[stratum]
+        derived_here = unsettled(components, {*came, *below, *self.doubtful})
         retreat = Retreat(self.shard.kernel, self.old, self._not_explicit)
-        below = self.went()
         retreat.depart({key: relation.base for key, relation in below.items()})
         doubtful, self.doubtful = self.doubtful, {}
         self._leave(retreat, {key: run for key, run in doubtful.items() if not derived_here(key)})
+        prover = Prover(self.shard.kernel, components, self.shard.relations, self.shard.explicit, derived_here)
         if keep == Keep.PROVED:
-            prover = Prover(self.shard.kernel, components, self.shard.relations, self.shard.explicit)
             retreat.doom_all = lambda goals: prover.unproved(goals, retreat.relations)
+        elif keep == Keep.EVIDENT:
+            retreat.doom_all = prover.not_evident
         self._leave(retreat, retreat.doom_all({key: run for key, run in doubtful.items() if derived_here(key)}))
         retreat.lose_to(components, came)
         retreat.close(components, False)
@@ -112,11 +113,14 @@ class Upkeep(Net):
             fixpoint.before[key] = shard.relations[key].remove(relation.base)
             fixpoint.arrived.add(key, relation.base)
         for lower in shard.schedulers[:stratum]:
-            rules = (*lower.schema, *lower.last.components)
-            fixpoint.insert(rederive(shard.kernel, rules, self._left, shard.relations))
-        self._advance(fixpoint, scheduler.schema, went)
-        scheduler.forget_if_changed(went)
-        self._advance(fixpoint, scheduler.schedule(fixpoint.arrived, False).components, went)
+            fixpoint.insert(rederive(shard.kernel, (lower.able,), self._left, shard.relations))
+        if sum(len(r) for runs in (came, went) for r in runs.values()) <= FEW:
+            self._advance(fixpoint, (scheduler.able_after(fixpoint.arrived),), went)
+            scheduler.forget_if_changed(went)
+        else:
+            self._advance(fixpoint, scheduler.schema, went)
+            scheduler.forget_if_changed(went)
+            self._advance(fixpoint, scheduler.schedule(fixpoint.arrived, False).components, went)
         self.touched |= set(fixpoint.arrived)
         self.rounds += fixpoint.rounds
 

@@ -33,4 +33,4 @@ from evergraph.plan.compile import Plan
 def dred(engine: Engine, plan: Plan, insert: Facts, delete: Facts, reason: str, progress: Progress | None = None) -> Outcome:
     """Delete and insert explicit facts; the caller commits or rolls back."""
     outcome = Outcome("dred", reason)
-    return stepwise(outcome, engine, plan, insert, delete, Keep.NOTHING, ("overdelete", "rederive"), progress)
+    return stepwise(outcome, engine, plan, insert, delete, Keep.EVIDENT, ("overdelete", "rederive"), progress)

@@ -75,9 +75,25 @@ def schema_schedule(rules: Rules) -> tuple[Component, ...]:
     return _components(chosen, concrete, lambda _: False)
 
 
-def one_loop(rules: Iterable[PlanRule]) -> Component:
-    """These rules in one component: right in any order of derivation."""
-    return Component(tuple(Task(r, None, tuple(range(len(r.body))), False) for r in rules))
+def generic(rules: Rules) -> Component:
+    """All rules in one loop: right for any data."""
+    return Component(tuple(_looping(rule, None) for rule in rules.rules))
+
+
+def one_loop(tasks: Iterable[Task]) -> Component:
+    """The rules of these tasks, each once, in one component: right in any order of derivation."""
+    rules: dict[int, PlanRule] = {}
+    heads: dict[int, frozenset[int] | None] = {}
+    for task in tasks:
+        number = id(task.rule)
+        before = heads.get(number, frozenset())
+        heads[number] = None if before is None or task.heads is None else before | task.heads
+        rules[number] = task.rule
+    return Component(tuple(_looping(rule, heads[number]) for number, rule in rules.items()))
+
+
+def _looping(rule: PlanRule, heads: frozenset[int] | None) -> Task:
+    return Task(rule, heads, tuple(range(len(rule.body))), False)
 
 
 def hidden_part(components: Iterable[Component]) -> tuple[Component, ...]:
@@ -98,7 +114,7 @@ def data_schedule(rules: Rules, facts: Mapping[Key, int], classes: frozenset[int
     rest = [c for c in concrete if not _is_schema_rule(rules.rules[c[0]], rules)]
     settled = not any(head == ANY or head in rules.schema for _, _, head in rest)
     if not settled:
-        return Schedule((one_loop(rules.rules),), frozenset(live), False)
+        return Schedule((generic(rules),), frozenset(live), False)
     absorbing = {i for i, _, _ in rest if _absorbs(rules.rules[i], rules.guards[i], rows)}
     components = _components(rules.rules, rest, absorbing.__contains__)
     return Schedule(components, frozenset(live), True, tuple(rest), _looked_up_by_object(rules, rest))

@@ -70,7 +70,8 @@ def prove(step: Superstep, inbox: pa.Table) -> None:
 
     The first superstep only asks: others may have a proof at hand. A shard that has more to look behind calls itself.
     """
-    prover = Prover(step.fixpoint.kernel, step.job.components, step.relations, step.explicit, step.search)
+    kernel, components = step.fixpoint.kernel, step.job.components
+    prover = Prover(kernel, components, step.relations, step.explicit, derives(components), step.search)
     for kind, key, arity, words in mail.read(inbox, (Kind.CHECK, Kind.PROVED)):
         take = prover.learn if kind == Kind.PROVED else prover.check
         take({key: Run(step.arrays, arity, words)})
