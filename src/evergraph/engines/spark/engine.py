@@ -265,8 +265,8 @@ class SparkEngine:
         """The components as they are; where facts are counted, their rules in one loop that finds each instance once."""
         if not self._counting:
             return components
-        able, local = {id(task.rule) for c in components for task in c.tasks}, self.local[stratum]
-        return (one_loop(once for rule, once in zip(local.rules.rules, local.once, strict=True) if id(rule) in able),)
+        once = dict(zip(map(id, self.local[stratum].rules.rules), self.local[stratum].once, strict=True))
+        return (one_loop(replace(task, rule=once[id(task.rule)]) for c in components for task in c.tasks),)
 
     @property
     def counted(self) -> bool:
