@@ -215,7 +215,7 @@ def test_mail_that_is_lost_is_sent_again(algorithm: str) -> None:
     failed, number = True, 0
     while failed:
         kg = sharded(program, 3)
-        kg.update(insert=f"{chain} edge(0, 2) .")
+        kg.update(insert=f"{chain} edge(0, 2) .", algorithm=algorithm)
         real, supersteps, failed, number = kg._engine._superstep, count(1), False, number + 1  # type: ignore[attr-defined]
 
         def superstep(job: Job, inbox: Any, real: Any = real, supersteps: Any = supersteps, last: int = number) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 from typing import Any
 from unittest.mock import patch
@@ -19,6 +20,8 @@ from evergraph.engines.spark import files, marks
 from evergraph.engines.spark.engine import SparkEngine
 from evergraph.engines.spark.job import ALL, EXPLICIT, KEPT
 from evergraph.plan.locality import HERE
+from evergraph.store import Store
+from pipelines import in_process
 from strategies import dense_changes, layered_programs, ontology_updates, programs
 from test_counting import Fact, instances
 from test_deletions import Steps, ontology_changes
@@ -120,6 +123,32 @@ def test_a_failed_update_leaves_counts_as_they_were() -> None:
     assert_counted(kg)
     assert kg.update(delete="edge(3, 4) .").deleted.derived == {"path": 20}
     assert_counted(kg)
+
+
+def test_a_store_that_shards_write_holds_no_counts(tmp_path: Path) -> None:
+    """Those that another engine left there are dropped with the first change; the shards go on with their own."""
+    store = Store(tmp_path / "kg")
+    KnowledgeGraph(Program.parse(PATH), store=store.path).update(insert=CHAIN, algorithm="counting")
+    assert store.snapshot().info.counts
+    with in_process() as session:
+        kg = KnowledgeGraph.open(store.path, engine=session)
+        assert not kg._engine.counted
+        kg.update(delete="edge(7, 8) .", algorithm="counting")
+        report = kg.update(delete="edge(3, 4) .")
+        assert (report.algorithm, report.deleted.derived) == ("counting", {"path": 16})
+        snapshot = store.snapshot()
+        assert snapshot.version == 2 and not snapshot.info.counts and not snapshot.files("counts")
+    again = KnowledgeGraph.open(store.path)
+    assert again.verify() == 6 + 12
+    assert not again._engine.counted
+
+
+def test_a_graph_of_shards_is_saved_without_counts(tmp_path: Path) -> None:
+    kg = sharded(Program.parse(PATH), 3)
+    kg.update(insert=CHAIN, algorithm="counting")
+    kg.save(tmp_path / "kg")
+    assert not Store(tmp_path / "kg").snapshot().info.counts
+    assert KnowledgeGraph.open(tmp_path / "kg").verify() == kg.verify() == 8 + 36
 
 
 def test_marks_that_did_not_change_are_not_written_again() -> None:
