@@ -124,8 +124,10 @@ def assert_deletes_like_the_reference(algorithms: str, program: Program, seed: i
     ("algorithms", "examples"),
     [
         ("backward-forward", 100),
+        ("counting", 100),
         ("declarative", 20),
         ("dred declarative backward-forward recompute", 40),
+        ("counting counting dred counting", 40),
         ("declarative dred", 20),
     ],
 )
@@ -156,7 +158,7 @@ def test_what_follows_does_not_go_before_it_comes_back(program: Program, seed: i
 
 
 @pytest.mark.parametrize("rules", ["rhodf", "owl2rl"])
-@pytest.mark.parametrize("algorithm", ["dred", "backward-forward"])
+@pytest.mark.parametrize("algorithm", ["dred", "counting", "backward-forward"])
 def test_shards_delete_when_data_changes_the_schema(rules: str, algorithm: str) -> None:
     program = Program.load(rules)
 
@@ -178,7 +180,7 @@ DELETING = (
 )
 
 
-@pytest.mark.parametrize("algorithm", ["dred", "backward-forward", "declarative"])
+@pytest.mark.parametrize("algorithm", ["dred", "counting", "backward-forward", "declarative"])
 @pytest.mark.parametrize("name", DELETING.split())
 def test_cases_on_any_number_of_shards(name: str, algorithm: str) -> None:
     folder = Path(__file__).parent / "cases/deletion" / name
@@ -202,7 +204,7 @@ def test_helper_relations_follow_a_maintenance_program(shards: int) -> None:
     """)
     prefix = "@prefix ex: <http://example.org/> ."
     definition = f"{prefix} owl:someValuesFrom[ex:C, ex:D] . owl:onProperty[ex:C, ex:p] . b(2, 3) ."
-    for algorithm in ("dred", "backward-forward"):
+    for algorithm in ("dred", "counting", "backward-forward"):
         kg = sharded(program, shards)
         kg.update(insert=f"{definition} a(1, 2) . ex:D[ex:d] . ex:p[ex:x, ex:d] .")
         kg.update(delete=definition, algorithm="declarative")
@@ -213,7 +215,7 @@ def test_helper_relations_follow_a_maintenance_program(shards: int) -> None:
         assert kg.counts()["q"] == 2 and kg.verify()
 
 
-@pytest.mark.parametrize("algorithm", ["dred", "backward-forward", "declarative", "recompute"])
+@pytest.mark.parametrize("algorithm", ["dred", "counting", "backward-forward", "declarative", "recompute"])
 def test_mail_that_is_lost_is_sent_again(algorithm: str) -> None:
     """Whichever superstep an executor takes down with it, the update does the same, and says the same."""
     program = Program.parse("path(?x, ?y) :- edge(?x, ?y) . path(?x, ?z) :- path(?x, ?y), edge(?y, ?z) .")
@@ -225,7 +227,7 @@ def test_mail_that_is_lost_is_sent_again(algorithm: str) -> None:
     failed, number = True, 0
     while failed:
         kg = sharded(program, 3)
-        kg.update(insert=f"{chain} edge(0, 2) .")
+        kg.update(insert=f"{chain} edge(0, 2) .", algorithm=algorithm)
         real, supersteps, failed, number = kg._engine._superstep, count(1), False, number + 1  # type: ignore[attr-defined]
 
         def superstep(job: Job, inbox: Any, real: Any = real, supersteps: Any = supersteps, last: int = number) -> Any:

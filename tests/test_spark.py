@@ -40,13 +40,13 @@ def test_the_number_of_jobs_does_not_depend_on_the_number_of_rules(spark: Any) -
     assert counts[0] == counts[1] > 1
 
 
-@pytest.mark.parametrize("algorithm", ["dred", "backward-forward"])
+@pytest.mark.parametrize("algorithm", ["dred", "counting", "backward-forward"])
 def test_the_jobs_of_a_deletion_do_not_depend_on_the_number_of_rules(spark: Any, algorithm: str) -> None:
     counts = []
     for copies in (1, 30):
         rules = PATH + " ".join(f"far{n}(?x, ?z) :- path(?x, ?y), path(?y, ?z) ." for n in range(copies))
         kg = KnowledgeGraph(Program.parse(rules), engine=spark)
-        kg.update(insert=f"{CHAIN} edge(0, 2) .")
+        kg.update(insert=f"{CHAIN} edge(0, 2) .", algorithm=algorithm)
         before = engine_of(kg).jobs
         report = kg.update(delete="edge(0, 2) . edge(6, 7) .", algorithm=algorithm)
         assert report.deleted.derived["path"] == 14
@@ -54,18 +54,18 @@ def test_the_jobs_of_a_deletion_do_not_depend_on_the_number_of_rules(spark: Any,
     assert counts[0] == counts[1] > 1
 
 
-@pytest.mark.parametrize("algorithm", ["backward-forward", "declarative"])
+@pytest.mark.parametrize("algorithm", ["counting", "backward-forward", "declarative"])
 @pytest.mark.parametrize("name", ["cycle", "class-of-a-later-stratum", "derived-in-two-strata"])
 def test_cases_by_every_algorithm(spark: Any, name: str, algorithm: str) -> None:
     """A few: `test_shards` has them all, without Spark."""
     run_case(CASES / "deletion" / name, rules_of(CASES / "deletion" / name), spark, algorithm)
 
 
-@pytest.mark.parametrize("algorithm", ["dred", "backward-forward", "declarative"])
+@pytest.mark.parametrize("algorithm", ["dred", "counting", "backward-forward", "declarative"])
 def test_volz_figure_2(spark: Any, algorithm: str) -> None:
     """Classes below one another; b is below c no longer, and h comes below d. What e and f are below follows by d."""
     kg = KnowledgeGraph(VOLZ, engine=spark)
-    kg.update(insert=edges(FIGURE_2))
+    kg.update(insert=edges(FIGURE_2), algorithm=algorithm)
     report = kg.update(insert=edges("hd"), delete=edges("bc"), algorithm=algorithm)
     assert (report.algorithm, report.engine) == (algorithm, "spark")
     assert (report.inserted.explicit, report.inserted.derived) == ({TRIPLE: 1}, {TRIPLE: 2})
@@ -73,7 +73,7 @@ def test_volz_figure_2(spark: Any, algorithm: str) -> None:
     assert kg.verify() == len(closed(["ab", "cg", "dc", "eb", "ed", "fe", "hd"]))
 
 
-@pytest.mark.parametrize("algorithm", ["backward-forward", "declarative"])
+@pytest.mark.parametrize("algorithm", ["counting", "backward-forward", "declarative"])
 def test_a_store_is_changed_by_every_algorithm(spark: Any, tmp_path: Path, algorithm: str) -> None:
     facts = {pair: f"<http://ex/{pair[0]}> <{RDFS}subClassOf> <http://ex/{pair[1]}> ." for pair in [*FIGURE_2, "hd"]}
     first = "\n".join(facts[pair] for pair in FIGURE_2)

@@ -50,7 +50,7 @@ def test_spark_equals_memory_when_data_changes_the_schema(spark: Any, steps: lis
         assert_same(everything(many), everything(one), str(steps))
 
 
-@pytest.mark.parametrize("algorithm", ["dred", "backward-forward", "declarative"])
+@pytest.mark.parametrize("algorithm", ["dred", "counting", "backward-forward", "declarative"])
 def test_spark_deletes_like_the_reference(spark: Any, algorithm: str) -> None:
     @given(programs | layered_programs, st.integers(0, 2**32))
     @settings(few, max_examples=max(1, EXAMPLES // 3))

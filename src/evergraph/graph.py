@@ -161,7 +161,7 @@ class KnowledgeGraph(Reading):
                 raise UserError("EG401", f"{path} is a store already", "name a new folder")
             facts = Held(self._engine.relations(Which.ALL), self._engine.relations(Which.EXPLICIT))
             info = self._info("save", {})
-            counts = self._local.all_counts() if self._engine.counted else []
+            counts = self._local.all_counts() if info.counts else []
             terms, rules = self._dictionary.since(0), Program(self._rules.rules)
             store.commit(None, info, changes(Held(), facts), terms, rules, counts)
 
@@ -327,7 +327,7 @@ class KnowledgeGraph(Reading):
         """What a version says of itself."""
         shards = self._snapshot.info.shards if self._snapshot is not None else SHARDS
         explicit, derived = self._engine.counts(Which.EXPLICIT), self._engine.counts(Which.DERIVED)
-        counts = self._plan.fingerprint if self._engine.counted else ""
+        counts = self._plan.fingerprint if self._engine.counted and isinstance(self._engine, MemoryEngine) else ""
         terms, scopes = len(self._dictionary), self._dictionary.scopes
         return Info(operation, shards, terms, scopes, explicit, derived, report=report, counts=counts)
 

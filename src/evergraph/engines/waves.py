@@ -95,7 +95,8 @@ class Withdrawal(Retreat):
             if len(run):
                 deltas[key] = run
         older = {key: self.relations[key] for key in deltas}
-        self.depart(deltas)
+        for key, run in deltas.items():
+            self.let_go(key, run)
         return (deltas, older, {}) if deltas and feed else None
 
 
@@ -144,9 +145,13 @@ class Activation(Fixpoint):
             self.ledger.put(key, arity, tuple(w[changed] for w in heads.rows), values[changed])
             run = Run(self.arrays, arity, tuple(w[new] for w in heads.rows))
             if len(run):
-                self._add(key, run)
+                self.bring(key, run)
                 deltas[key], older[key] = run, relation
         return (deltas, older, {}) if deltas and feed else None
+
+    def bring(self, key: Key, run: Run) -> None:
+        """A fact comes that was not there, with the rank and the count that the ledger says."""
+        self._add(key, run)
 
 
 class Waves(Net):

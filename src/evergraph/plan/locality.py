@@ -8,6 +8,7 @@ the shard of a variable that all of them contain; a body without such a variable
 has one. Schema atoms are everywhere and need no meeting. Where atoms share nothing at all, one of them is replicated.
 Trap: a shard may hold copies of facts whose partners live elsewhere. For a join that only means less work found there; for a
 negation it would mean finding absent what is not, so a rule that negates says `HERE`: only at the shard of its meeting point.
+Copies also let several shards find the same instance. Where instances are counted, every rule says `HERE` (`Local.once`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from evergraph.plan.model import PlanAtom, PlanFilter, PlanRule, is_variable
+from evergraph.plan.model import PlanAtom, PlanFilter, PlanRule, Value, is_variable
 from evergraph.plan.schema import Node, Rules
 from evergraph.plan.shapes import PARAMETER
 
@@ -31,6 +32,9 @@ class Local:
     meeting: tuple[str | None, ...]
     replicated: frozenset[Node]
     """Relations, and instances of named classes, that every shard holds."""
+    once: tuple[PlanRule, ...]
+    """The same rules, each instance found at one shard only: that of its meeting point, the owner of its one fact that is not
+    everywhere or, where all are, the owner of its head."""
 
 
 def localise(rules: Rules, prefix: str) -> Local:
@@ -42,6 +46,7 @@ def localise(rules: Rules, prefix: str) -> Local:
         replace(rules, rules=tuple(cutter.rules), guards=tuple(cutter.guards)),
         tuple(cutter.meeting),
         frozenset(cutter.replicated),
+        tuple(cutter.once),
     )
 
 
@@ -51,6 +56,7 @@ class _Cutter:
         self.rules: list[PlanRule] = []
         self.guards: list[tuple[PlanAtom, ...]] = []
         self.meeting: list[str | None] = []
+        self.once: list[PlanRule] = []
         self.replicated: set[Node] = set(source.schema)
         self.cuts = 0
 
@@ -60,18 +66,20 @@ class _Cutter:
         while (point := _common(placed + negated)) is None and (negated or len(placed) > 1):
             rule, placed, negated = self._cut(rule, guard, placed, negated)
         if negated:
-            rule = replace(rule, filters=(*rule.filters, PlanFilter(HERE, str(point), str(point))))
-        self._keep(rule, guard, point if negated or len(placed) > 1 else None)
+            rule = _here(rule, str(point))
+        meets = negated or len(placed) > 1
+        self._keep(rule, guard, point if meets else None, str(point) if meets else _owner(placed[0] if placed else rule.head))
 
     def _everywhere(self, atom: PlanAtom) -> bool:
         if ("?", None) in self.replicated and (atom.open or isinstance(atom.relation, int)):
             return True
         return not atom.open and bool({self.source.node(atom.relation, atom.args), (atom.relation, None)} & self.replicated)
 
-    def _keep(self, rule: PlanRule, guard: tuple[PlanAtom, ...], point: str | None) -> None:
+    def _keep(self, rule: PlanRule, guard: tuple[PlanAtom, ...], point: str | None, once: Value) -> None:
         self.rules.append(rule)
         self.guards.append(guard)
         self.meeting.append(point)
+        self.once.append(_here(rule, once))
 
     def _cut(
         self, rule: PlanRule, guard: tuple[PlanAtom, ...], placed: list[PlanAtom], negated: list[PlanAtom]
@@ -99,13 +107,24 @@ class _Cutter:
         wanted = rule.head.variables.union(*(a.variables for a in (*others, *rest)), *(f.variables for f in rule.filters))
         helper = PlanAtom(f"{PARAMETER}{self.prefix}{self.cuts}", tuple(sorted(known & wanted)))
         self.cuts += 1
-        here = (PlanFilter(HERE, point, point),) if away else ()
-        self._keep(PlanRule(rule.name, helper, tuple(inside), tuple(away), here), guard, point)
+        piece = PlanRule(rule.name, helper, tuple(inside), tuple(away))
+        self._keep(_here(piece, point) if away else piece, guard, point, point)
         cut = PlanRule(rule.name, rule.head, (helper, *others), tuple(rest), rule.filters)
         return cut, [helper, *others], [a for a in negated if a not in away]
 
     def _replicate(self, atom: PlanAtom) -> None:
         self.replicated.add(("?", None) if atom.open else self.source.node(atom.relation, atom.args))
+
+
+def _here(rule: PlanRule, term: Value) -> PlanRule:
+    """The rule at the shard of a term only."""
+    here = PlanFilter(HERE, term, term)
+    return rule if here in rule.filters else replace(rule, filters=(*rule.filters, here))
+
+
+def _owner(atom: PlanAtom) -> Value:
+    """The term at whose shard the facts of an atom are owned: id 0 belongs to shard 0, and so do facts without arguments."""
+    return atom.args[0] if atom.args else 0
 
 
 def _arguments(atom: PlanAtom) -> set[str]:

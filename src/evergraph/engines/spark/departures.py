@@ -53,7 +53,7 @@ def retreat(step: Superstep, inbox: pa.Table) -> None:
         if kind == Kind.GONE:
             going.leave(key, run)
         else:
-            going.doubt(key, _retract(step, key, run) if kind == Kind.RETRACT else run)
+            going.doubt(key, retract(step, key, run) if kind == Kind.RETRACT else run)
     if step.job.begin:
         going.lose_to(step.job.components, came)
     going.close(step.job.components, False)
@@ -76,12 +76,12 @@ def prove(step: Superstep, inbox: pa.Table) -> None:
         take = prover.learn if kind == Kind.PROVED else prover.check
         take({key: Run(step.arrays, arity, words)})
     if step.job.begin:
-        _tell(step, Kind.CHECK, prover.check(_bases(step.goals)))
+        tell(step, Kind.CHECK, prover.check(_bases(step.goals)))
     if step.job.searching:
-        _tell(step, Kind.PROVED, prover.saturate())
+        tell(step, Kind.PROVED, prover.saturate())
         if not step.job.begin:
-            _tell(step, Kind.CHECK, prover.look_back(step.relations))
-            _tell(step, Kind.PROVED, prover.saturate())
+            tell(step, Kind.CHECK, prover.look_back(step.relations))
+            tell(step, Kind.PROVED, prover.saturate())
         if prover.unexpanded():
             step.post(step.shard, Kind.CALL, "", 0, step.arrays.empty(0))
     step.goals = {key: Relation(run) for key, run in prover.open(_bases(step.goals)).items()}
@@ -90,13 +90,11 @@ def prove(step: Superstep, inbox: pa.Table) -> None:
 def exchange(step: Superstep, inbox: pa.Table) -> None:
     """Take facts in and let facts go as the mail says, and nothing else: what follows is said there too."""
     for _, key, arity, words in mail.read(inbox, (Kind.RETRACT,)):
-        _retract(step, key, Run(step.arrays, arity, words))
+        retract(step, key, Run(step.arrays, arity, words))
     going = [(key, run) for key, run in _bases(step.relations).items() if key in step.job.drop]
     going += [(key, Run(step.arrays, arity, words)) for _, key, arity, words in mail.read(inbox, (Kind.GONE,))]
     for key, run in going:
-        run = run.within(step.relations[key])
-        step.relations[key] = step.relations[key].remove(run)
-        step.departed[key] = step.departed[key].merge(run) if key in step.departed else run
+        step.take_out(key, run)
     step.receive(inbox)
 
 
@@ -130,7 +128,7 @@ class ShardRetreat(Retreat):
 
     def dismiss(self, key: Key, run: Run) -> None:
         """A fact that this shard owns goes, here and everywhere."""
-        _tell(self.step, Kind.GONE, {key: run})
+        tell(self.step, Kind.GONE, {key: run})
         self.leave(key, run)
 
     def leave(self, key: Key, run: Run) -> None:
@@ -153,12 +151,12 @@ class ShardRetreat(Retreat):
         return run.where(owner == step.shard).words
 
     def let_go(self, key: Key, run: Run) -> None:
-        _tell(self.step, Kind.GONE, {key: run})
+        tell(self.step, Kind.GONE, {key: run})
         self.step.remember(key, run)
         super().let_go(key, run)
 
 
-def _retract(step: Superstep, key: Key, run: Run) -> Run:
+def retract(step: Superstep, key: Key, run: Run) -> Run:
     """Make facts that this shard owns cease to be explicit; returns those that were."""
     known, relation = step.explicit.get(key), step.relations.get(key)
     nothing = step.arrays.xp.zeros(len(run), bool)
@@ -171,7 +169,7 @@ def _retract(step: Superstep, key: Key, run: Run) -> Run:
     return run.where(was)
 
 
-def _tell(step: Superstep, kind: Kind, runs: Mapping[Key, Run]) -> None:
+def tell(step: Superstep, kind: Kind, runs: Mapping[Key, Run]) -> None:
     """Send facts to every other shard."""
     for key, run in runs.items():
         for number in range(step.job.placement.shards):

@@ -14,7 +14,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import astuple, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,7 @@ from evergraph.errors import UserError
 from evergraph.plan.compile import Plan
 from evergraph.plan.locality import HERE, localise
 from evergraph.plan.model import Key
-from evergraph.plan.schedule import Component, data_schedule, hidden_part
+from evergraph.plan.schedule import Component, data_schedule, hidden_part, one_loop
 from evergraph.plan.shapes import hidden
 from evergraph.terms import Ids
 
@@ -67,6 +67,8 @@ class SparkEngine:
         self._files: FactFiles | None = None
         """Facts to insert beside the staged ones, that stand in files."""
         self._delivered = self._first = self._recomputed = self._restart = self._scattered = self._deleting = False
+        self._counting = False
+        """Whether the steps of this update keep counts, or make them."""
 
     def fresh(self, plan: Plan) -> SparkEngine:
         if self._files is not None:
@@ -84,7 +86,7 @@ class SparkEngine:
         self._new_components: list[tuple[Component, ...]] = []
         """The rules of each stratum that is settled, as they can fire now."""
         self._said: list[dict[str, Any]] = []
-        self._delivered = self._recomputed = self._restart = self._deleting = False
+        self._delivered = self._recomputed = self._restart = self._deleting = self._counting = False
         self._first = not self.state.answers
 
     def stage(self, facts: FactFiles) -> None:
@@ -99,21 +101,22 @@ class SparkEngine:
 
     def retract(self, facts: Facts, counting: bool = False) -> None:
         self._retracted = self.schema.runs(facts)
-        self._deleting = True
+        self._deleting, self._counting = True, counting and self.counted
         self._learn_schema()
         for number, local in enumerate(self.local):
             scheduler = self.schema.schedulers[number]
             self.schema.fixpoint.close(scheduler.schema, True)
             schedule = data_schedule(local.rules, self._live(), self._classes(scheduler), scheduler.rows)
-            self._old_components.append((*scheduler.schema, *schedule.components))
+            self._old_components.append(self._to_run(number, (*scheduler.schema, *schedule.components)))
 
     def missed(self) -> Missed:
         found = [answer["missed"] for answer in self._said]
         return Missed(sum(m["absent"] for m in found), sum(m["derived"] for m in found))
 
     def retreat(self, stratum: int, keep: Keep) -> Closed:
-        """Overdelete, or delete what has no proof. What goes is told to every shard: any of them may derive it again.
+        """Overdelete, or delete what has no proof, or what nothing counts for.
 
+        What goes is told to every shard: any of them may derive it again.
         Cost: a superstep for each turn of the wave; with proofs, also for each level that they are looked for.
         """
         if self._first:
@@ -127,6 +130,8 @@ class SparkEngine:
             step=Step.RETREAT,
             begin=True,
             keep=keep,
+            counting=self._counting,
+            old={n: answer["manifest"] for n, answer in self._saved.answers.items()} if self._counting else {},
         )
         letters, more = self._insertions()
         done = [self._run(job, self._retractions() + letters, more)]
@@ -134,7 +139,7 @@ class SparkEngine:
             done.append(self._run(replace(job, step=Step.PROVE), [], None))
             calls = [Letter(self.labels[shard], Kind.CALL, "", 0, b"") for shard in self.state.aiming]
             done.append(self._run(replace(job, begin=False, decided=True), calls, None))
-        return Closed(sum(one.rounds for one in done), sum(one.derivations for one in done))
+        return Closed(*(sum(one) for one in zip(*map(astuple, done), strict=True)))
 
     def replace(self, plus: Facts, minus: Facts) -> None:
         """Helper relations are dropped and derived anew. Cost: the supersteps that these take, and one to change the facts."""
@@ -198,7 +203,7 @@ class SparkEngine:
     def arities(self) -> dict[str, int]:
         """Arguments of named relations that hold facts."""
         stored = (files.Stored(*s) for answer in self.state.answers.values() for s in answer["manifest"])
-        return {s.key: s.arity for s in stored if isinstance(key_of(s.key), str) and not hidden(s.key)}
+        return {s.key: s.arity for s in stored if s.role == ALL and isinstance(key_of(s.key), str) and not hidden(s.key)}
 
     def prepare(self, builtins: Facts) -> None:
         """Bring the facts of a store to all of their homes and derive the helper relations."""
@@ -216,18 +221,22 @@ class SparkEngine:
         """Close one stratum, or a part of its components.
 
         A negation must not be evaluated before every copy of what it negates is in place: where facts are on their way to
-        further homes, they are delivered first, and the rules run in the next superstep.
+        further homes, they are delivered first, and the rules run in the next superstep. So they do where facts are counted:
+        copies are no news. There, too, shards derive the schema themselves, for it to be counted.
         """
         local, scheduler = self.local[stratum], self.schema.schedulers[stratum]
         self._learn_schema()
         self.schema.fixpoint.close(scheduler.schema, True)
         schedule = data_schedule(local.rules, self._live(), self._classes(scheduler), scheduler.rows)
         placement = extend(self.state.placement, local, schedule)
-        again = {k for k in self.state.total(ALL) if placement.further(k) != self.state.placement.further(k)}
+        held = {} if self._restart else self.state.total(ALL)
+        again = {k for k in held if placement.further(k) != self.state.placement.further(k)}
         if self._scattered:
-            again |= (placement.replicated | {self.plan.type_id}) & self.state.total(ALL).keys()
+            again |= (placement.replicated | {self.plan.type_id}) & held.keys()
         self.state = replace(self.state, placement=placement, schema=dict(self.schema.relations))
         components = part(schedule.components)
+        if self._counting:
+            components = self._to_run(stratum, (*scheduler.schema, *components))
         job = replace(
             self.job(),
             components=components,
@@ -240,29 +249,42 @@ class SparkEngine:
             step=Step.ADVANCE if self._deleting else Step.CLOSE,
             begin=self._deleting,
             earlier=tuple(chain.from_iterable(self._new_components)),
+            counting=self._counting,
         )
         if self._deleting:
-            self._new_components.append((*scheduler.schema, *components))
+            self._new_components.append(components if self._counting else (*scheduler.schema, *components))
         letters, more = self._insertions()
-        letters += self._parcels(self.schema.fixpoint.arrived, Kind.DERIVED)
+        if not self._counting:
+            letters += self._parcels(self.schema.fixpoint.arrived, Kind.DERIVED)
         self._restart = self._scattered = False
-        if (job.resend or job.forget) and any(task.rule.negated for c in components for task in c.tasks):
-            self._run(replace(job, components=(), full=False, reopen=False), letters, more)
+        negates = any(task.rule.negated for c in components for task in c.tasks)
+        if ((job.resend or job.forget) and negates) or (job.resend and job.counting):
+            self._run(replace(job, components=(), full=False, reopen=False, begin=False), letters, more)
             job = replace(job, resend=(), forget=False, reopen=not full)
             letters, more = [], None
         return self._run(job, letters, more)
 
+    def _to_run(self, stratum: int, components: tuple[Component, ...]) -> tuple[Component, ...]:
+        """The components as they are; where facts are counted, their rules in one loop that finds each instance once."""
+        if not self._counting:
+            return components
+        once = dict(zip(map(id, self.local[stratum].rules.rules), self.local[stratum].once, strict=True))
+        return (one_loop(replace(task, rule=once[id(task.rule)]) for c in components for task in c.tasks),)
+
     @property
     def counted(self) -> bool:
-        return False
+        """Whether the shards keep ranks and counts. They keep them for themselves: a store that Spark writes holds none."""
+        return self.state.counted
 
     def count(self) -> int:
-        raise UserError("EG205", "Spark keeps no counts", "use algorithm dred, or the memory engine")
+        """Nothing is left to do: shards count while they derive."""
+        self.state = replace(self.state, counted=True)
+        return sum(answer["derivations"] for answer in self._said)
 
     def forget_derived(self, counting: bool = False) -> None:
         if self._retracted and not self._first:
             self._run(replace(self.job(), step=Step.RETREAT), self._retractions(), None)
-        self._recomputed, self._restart, self._deleting = True, True, False
+        self._recomputed, self._restart, self._deleting, self._counting = True, True, False, counting
         self.schema.relations = {}
         self.schema.begin()
 
@@ -353,7 +375,7 @@ class SparkEngine:
         called = {one.shard for one in letters}
         if job.full or job.forget or job.reopen or job.resend or job.begin:
             letters = letters + [Letter(n, Kind.CALL, "", 0, b"") for n in self.labels if n not in called]
-        rounds = derivations = 0
+        rounds = derivations = examined = 0
         inbox: Any = letters
         if more is not None or job.full or job.forget or job.resend or not self._few(letters):
             inbox = self._frame(letters) if letters else None
@@ -365,11 +387,12 @@ class SparkEngine:
             self.supersteps += 1
             rounds += max(a["rounds"] for a in answers.values())
             derivations += sum(a["derivations"] for a in answers.values())
-            self.state = replace(self.state, answers={**self.state.answers, **answers})
+            examined += sum(a["examined"] for a in answers.values())
+            self.state = replace(self.state, answers={**self.state.answers, **answers}, counted=job.counting)
             job = replace(job, answers=dict(self.state.answers), full=False, reopen=False, forget=False, resend=())
             job = replace(job, begin=False, decided=False, searching=bool(self.state.aiming))
             self._said += answers.values()
-        return Closed(rounds, derivations)
+        return Closed(rounds, derivations, examined)
 
     def _few(self, letters: Sequence[Letter]) -> bool:
         return sum(len(one.words) for one in letters) <= self.near

@@ -17,7 +17,7 @@ import numpy as np
 
 from evergraph.engines.arrays import Arrays, Words
 from evergraph.engines.relation import Order, Relation, Run
-from evergraph.engines.spark.mail import cut, key_of, name_of
+from evergraph.engines.spark.mail import cut, key_of, name_of, width_of
 from evergraph.plan.model import Key
 
 
@@ -47,7 +47,7 @@ def load(arrays: Arrays, folder: Path, manifest: Manifest, roles: Iterable[str])
     wanted = set(roles)
     maps: dict[str, np.memmap] = {}
     runs: dict[tuple[str, str], dict[str, dict[Order, Words]]] = {}
-    arities: dict[str, int] = {}
+    arities: dict[tuple[str, str], int] = {}
     for stored in manifest:
         if stored.role not in wanted:
             continue
@@ -56,12 +56,12 @@ def load(arrays: Arrays, folder: Path, manifest: Manifest, roles: Iterable[str])
             if stored.file not in maps:
                 maps[stored.file] = np.memmap(folder / stored.file, np.uint64, mode="r")
             words = np.asarray(maps[stored.file][stored.start : stored.start + stored.size])
-        arities[stored.key] = stored.arity
+        arities[stored.role, stored.key] = stored.arity
         parts = runs.setdefault((stored.role, stored.key), {})
-        parts.setdefault(stored.part, {})[_order(stored.columns)] = cut(words, stored.arity)
+        parts.setdefault(stored.part, {})[_order(stored.columns)] = cut(words, width_of(stored.arity))
     out: dict[str, dict[Key, Relation]] = {role: {} for role in wanted}
     for (role, name), parts in runs.items():
-        arity = arities[name]
+        arity = arities[role, name]
         made = {p: Run(arrays, arity, orders.pop(tuple(range(arity))), orders) for p, orders in parts.items()}
         out[role][key_of(name)] = Relation(made["base"], made.get("plus"), made.get("minus"))
     return out

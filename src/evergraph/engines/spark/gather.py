@@ -75,7 +75,8 @@ class Gatherer:
         inserted, deleted = _Sum(arrays), _Sum(arrays)
         for shard in before.answers.keys() | after.answers.keys():
             manifests = [self._manifest(state, shard) for state in (before, after)]
-            keys = {key_of(entry.key) for entry in set(manifests[0]) ^ set(manifests[1])}
+            changed = (entry for entry in set(manifests[0]) ^ set(manifests[1]) if entry.role in (ALL, EXPLICIT))
+            keys = {key_of(entry.key) for entry in changed}
             for key in (key for key in keys if not hidden(key)):
                 old, new = _on_one_base(*(self._relation(manifest, ALL, key) for manifest in manifests))
                 was, now = _on_one_base(*(self._relation(manifest, EXPLICIT, key) for manifest in manifests))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,11 @@ ALL, EXPLICIT, ARRIVED, GONE, LOST = "all", "explicit", "arrived", "gone", "lost
 or anywhere, and what of that went in this stratum."""
 GOALS, CHECKED, PROVED, EXPANDED = "goals", "checked", "proved", "expanded"
 """Roles while a stratum looks for proofs: facts in doubt that the shard owns, and how far the search is, at all shards."""
-ROLES = (ALL, EXPLICIT, ARRIVED, GONE, LOST, GOALS, CHECKED, PROVED, EXPANDED)
+MARKS, LATER = "marks", "later marks"
+"""Roles where facts are counted: the ranks and counts of a relation's base, and those that came later (`marks.py`)."""
+KEPT = (ALL, EXPLICIT, MARKS, LATER)
+"""What lasts when an update is over."""
+ROLES = (*KEPT, ARRIVED, GONE, LOST, GOALS, CHECKED, PROVED, EXPANDED)
 
 
 class Step(StrEnum):
@@ -69,3 +74,7 @@ class Job:
     """Relations to empty."""
     earlier: tuple[Component, ...] = ()
     """Rules of lower strata, which may derive what this stratum lets go."""
+    counting: bool = False
+    """Whether ranks and counts are kept: rules are then those that find each instance once."""
+    old: Mapping[int, Sequence[Any]] = field(default_factory=dict)
+    """Where the relations of each shard stood when the update began, for a retreat that counts."""

@@ -33,10 +33,20 @@ class Kind(StrEnum):
     """Facts to look for proofs of, for every shard."""
     PROVED = "proved"
     """Facts that follow, for every shard."""
+    INSTANCES = "instances"
+    """Heads of instances that were lost or won, for their owners; with each the highest rank in the body and how many."""
+    RANKED = "ranked"
+    """Facts that come, with their ranks."""
+    COPY = "copy"
+    """Facts that are there, with their ranks, for further homes."""
     CALL = "call"
     """Nothing: it only makes the shard take part."""
     ANSWER = "answer"
     """What a shard tells the driver."""
+
+
+MARKED = (Kind.INSTANCES, Kind.RANKED, Kind.COPY)
+"""Letters whose rows are followed by a word more, a rank and a number (`engines.marks`). A row may stand there twice."""
 
 
 class Letter(NamedTuple):
@@ -72,15 +82,23 @@ def letters(mail: pa.Table) -> Iterator[Letter]:
 
 
 def read(mail: pa.Table, wanted: Sequence[Kind]) -> Iterator[tuple[str, Key, int, Words]]:
-    """Kind, key, arity and rows of each letter of some kinds; the rows are views on Arrow's buffers."""
+    """Kind, key, arity and rows of each letter of some kinds; the rows are views on Arrow's buffers.
+
+    Rows of letters that are `MARKED` come with the word that follows them.
+    """
     kinds, keys, arities = (mail.column(name).to_pylist() for name in ("kind", "key", "arity"))
     for kind, key, arity, blob in zip(kinds, keys, arities, mail.column("words"), strict=True):
         if kind in wanted:
-            yield kind, key_of(key), arity, cut(np.frombuffer(blob.as_buffer(), np.uint64), arity)
+            data = np.frombuffer(blob.as_buffer(), np.uint64)
+            yield kind, key_of(key), arity, cut(data, width_of(arity) + (kind in MARKED))
 
 
-def cut(data: Array, arity: int) -> Words:
-    """One array of all words as an array per word."""
-    width = max(1, (arity + 1) // 2)
+def width_of(arity: int) -> int:
+    """How many words a row takes."""
+    return max(1, (arity + 1) // 2)
+
+
+def cut(data: Array, width: int) -> Words:
+    """One array of all words as an array per word of a row."""
     size = len(data) // width
     return tuple(data[i * size : (i + 1) * size] for i in range(width))

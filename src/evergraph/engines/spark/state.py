@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from evergraph.engines.relation import Relation
-from evergraph.engines.spark.job import ALL, ARRIVED, EXPLICIT
+from evergraph.engines.spark.job import ALL, ARRIVED, EXPLICIT, KEPT
 from evergraph.engines.spark.mail import key_of
 from evergraph.engines.spark.placement import Placement
 from evergraph.plan.model import Key
@@ -21,6 +21,8 @@ class State:
     answers: Mapping[int, dict[str, Any]] = field(default_factory=dict)
     """What each shard said last: where its relations stand, and how many facts they hold."""
     schema: Mapping[Key, Relation] = field(default_factory=dict)
+    counted: bool = False
+    """Whether all shards know the ranks and counts of their facts."""
 
     def total(self, what: str) -> dict[Key, int]:
         """Counts of owned facts by key over all shards."""
@@ -46,9 +48,10 @@ class State:
 
     def settled(self) -> State:
         """The state as it stands when another update begins: what only the last one asked for is left out."""
-        return replace(self, answers={number: _settled(answer) for number, answer in self.answers.items()})
+        roles = KEPT if self.counted else (ALL, EXPLICIT)
+        return replace(self, answers={number: _settled(answer, roles) for number, answer in self.answers.items()})
 
 
-def _settled(answer: dict[str, Any]) -> dict[str, Any]:
-    manifest = [stored for stored in answer["manifest"] if stored[0] in (ALL, EXPLICIT)]
+def _settled(answer: dict[str, Any], roles: Sequence[str]) -> dict[str, Any]:
+    manifest = [stored for stored in answer["manifest"] if stored[0] in roles]
     return {**answer, "manifest": manifest, ARRIVED: {}, "arrived explicit": {}, "goals": 0}

@@ -18,10 +18,11 @@ import pyarrow as pa
 from evergraph.engines.arrays import Array, Arrays, Words
 from evergraph.engines.fixpoint import Fixpoint
 from evergraph.engines.kernel import Kernel
+from evergraph.engines.marks import Marks
 from evergraph.engines.prove import Search
 from evergraph.engines.relation import Relation, Run
 from evergraph.engines.retreat import rederive
-from evergraph.engines.spark import departures, files, mail
+from evergraph.engines.spark import counting, departures, files, mail, marks
 from evergraph.engines.spark.job import (
     ALL,
     ARRIVED,
@@ -30,7 +31,9 @@ from evergraph.engines.spark.job import (
     EXPLICIT,
     GOALS,
     GONE,
+    LATER,
     LOST,
+    MARKS,
     PROVED,
     ROLES,
     SEARCHING,
@@ -62,15 +65,27 @@ class Superstep:
         self.departed: dict[Key, Run] = {}
         """What went in this superstep, here."""
         self.outbox: dict[int, dict[tuple[Kind, Key, int], list[Words]]] = {}
-        self.fixpoint = Fixpoint(Kernel(self.arrays, self), self.relations, self.send)
+        kernel = Kernel(self.arrays, self)
+        known = {} if job.forget or not job.counting else marks.read(self.arrays, self.before)
+        self.activation = counting.ShardActivation(self, kernel, known)
+        self.fixpoint = self.activation if job.counting else Fixpoint(kernel, self.relations, self.send)
 
     def run(self, inbox: pa.Table) -> pa.Table:
         start = time.perf_counter()
         if self.job.forget:
             self._start_again()
+        if self.job.counting:
+            counting.send_copies(self)
+            (counting.withdraw if self.job.step == Step.RETREAT else counting.activate)(self, inbox)
+        else:
+            self._run(inbox)
+        answer = self.answer(time.perf_counter() - start)
+        return mail.to_table([*self._letters(), Letter(self.job.labels[self.shard], Kind.ANSWER, "", 0, answer)])
+
+    def _run(self, inbox: pa.Table) -> None:
         for key in self.job.resend:
             if key in self.relations:
-                self.send(key, self.relations[key].arity, self._owned(self.relations[key]))
+                self.send(key, self.relations[key].arity, self.owned(self.relations[key]))
         if self.job.step == Step.RETREAT:
             departures.retreat(self, inbox)
         elif self.job.step == Step.PROVE:
@@ -79,8 +94,6 @@ class Superstep:
             departures.exchange(self, inbox)
         else:
             self._advance(inbox)
-        answer = self.answer(time.perf_counter() - start)
-        return mail.to_table([*self._letters(), Letter(self.job.labels[self.shard], Kind.ANSWER, "", 0, answer)])
 
     def _advance(self, inbox: pa.Table) -> None:
         """Take in what comes and draw its consequences."""
@@ -132,8 +145,14 @@ class Superstep:
             self.send(key, relation.arity, words)
             self.fixpoint.insert({key: Run(self.arrays, relation.arity, words)})
 
-    def receive(self, inbox: pa.Table) -> None:
-        """Merge the mail; what it makes explicit here is explicit here."""
+    def at_begin(self) -> tuple[dict[Key, Relation], dict[Key, Marks]]:
+        """Facts and their marks as they were here when the update began."""
+        manifest = tuple(files.Stored(*stored) for stored in self.job.old.get(self.shard, ()))
+        roles = files.load(self.arrays, self.job.folder, manifest, (ALL, MARKS, LATER))
+        return roles[ALL], marks.read(self.arrays, roles)
+
+    def receive(self, inbox: pa.Table) -> dict[Key, Run]:
+        """Merge the mail; what it makes explicit here is explicit here. Returns what was not here."""
         parts: dict[tuple[Key, int], list[Words]] = {}
         for kind, key, arity, words in mail.read(inbox, (Kind.EXPLICIT, Kind.DERIVED)):
             parts.setdefault((key, arity), []).append(words)
@@ -141,7 +160,7 @@ class Superstep:
                 known = self.explicit.get(key)
                 new = Run(self.arrays, arity, words if known is None else known.new(words))
                 self.explicit[key] = Relation(new) if known is None else known.add(new)
-        self.fixpoint.insert({key: Run(self.arrays, arity, self.arrays.unique(p)) for (key, arity), p in parts.items()})
+        return self.fixpoint.insert({key: Run(self.arrays, arity, self.arrays.unique(p)) for (key, arity), p in parts.items()})
 
     # -- what came and what went --------------------------------------------------------------------------------------
 
@@ -159,6 +178,13 @@ class Superstep:
             if len(run):
                 out[key] = Relation(run)
         return out
+
+    def take_out(self, key: Key, run: Run) -> None:
+        """Facts go, as far as they are here."""
+        if key in self.relations:
+            run = run.within(self.relations[key])
+            self.relations[key] = self.relations[key].remove(run)
+            self.departed[key] = self.departed[key].merge(run) if key in self.departed else run
 
     def remember(self, key: Key, run: Run) -> None:
         """Keep what went, here or anywhere: it may follow from what meets here."""
@@ -185,21 +211,23 @@ class Superstep:
 
     def _letters(self) -> list[Letter]:
         return [
-            mail.letter(self.job.labels[number], kind, key, arity, self.arrays.unique(parts))
+            mail.letter(self.job.labels[number], kind, key, arity, words)
             for number, parcels in self.outbox.items()
             for (kind, key, arity), parts in parcels.items()
+            for words in (parts if kind in mail.MARKED else [self.arrays.unique(parts)])
         ]
 
     def answer(self, seconds: float) -> bytes:
         """Where the relations now stand, and what the driver wants to know of them."""
-        own = (self.relations, self.explicit, self.arrived, self.gone, self.lost, self.goals)
+        counted = marks.write(self.arrays, self.activation.ledger.marks, self.relations, self.before)
+        own = (self.relations, self.explicit, counted[MARKS], counted[LATER], self.arrived, self.gone, self.lost, self.goals)
         roles = dict(zip(ROLES, (*own, *self.search), strict=True))
         answer = {
             "shard": self.shard,
             "manifest": files.save(self.job.folder, roles, self.before, self.manifest),
             ALL: self._counts(),
             EXPLICIT: {name_of(k): len(r) for k, r in self.explicit.items()},
-            ARRIVED: {name_of(k): len(self._owned(r)[0]) for k, r in self.arrived.items()},
+            ARRIVED: {name_of(k): len(self.owned(r)[0]) for k, r in self.arrived.items()},
             "arrived explicit": {name_of(k): self._explicit_among(k, r) for k, r in self.arrived.items()},
             "classes": self._classes(),
             "missed": self.missed,
@@ -207,6 +235,7 @@ class Superstep:
             "to": sorted(self.outbox),
             "rounds": self.fixpoint.rounds,
             "derivations": self.fixpoint.kernel.derivations,
+            "examined": self.fixpoint.kernel.examined,
             "seconds": seconds,
         }
         return json.dumps(answer).encode()
@@ -217,14 +246,14 @@ class Superstep:
         out = dict(last)
         for key, run in self.fixpoint.arrived.items():
             if self.job.reopen:
-                out[name_of(key)] = len(self._owned(self.relations[key])[0])
+                out[name_of(key)] = len(self.owned(self.relations[key])[0])
             else:
-                out[name_of(key)] = last.get(name_of(key), 0) + len(self._owned(Relation(run))[0])
+                out[name_of(key)] = last.get(name_of(key), 0) + len(self.owned(Relation(run))[0])
         for key, run in self.departed.items():
-            out[name_of(key)] = out.get(name_of(key), 0) - len(self._owned(Relation(run))[0])
+            out[name_of(key)] = out.get(name_of(key), 0) - len(self.owned(Relation(run))[0])
         return out
 
-    def _owned(self, relation: Relation) -> Words:
+    def owned(self, relation: Relation) -> Words:
         """The rows of which this shard is the owner."""
         words = relation.rows()
         mask = self.job.placement.owner(self.arrays, relation.arity, words) == self.shard
@@ -232,7 +261,7 @@ class Superstep:
 
     def _explicit_among(self, key: Key, relation: Relation) -> int:
         known = self.explicit.get(key)
-        return 0 if known is None else int(known.contains(self._owned(relation)).sum())
+        return 0 if known is None else int(known.contains(self.owned(relation)).sum())
 
     def _classes(self) -> list[int]:
         """Named classes with instances at this shard."""
