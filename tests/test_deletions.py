@@ -186,7 +186,7 @@ class TestOneByOne:
         assert set(kg.counts()) == {"t1", "t2", "t3", "t4", "t5"}
 
     def test_volz_figure_2(self, algorithm: str) -> None:
-        """b is below c no longer, and h comes below d; what e and f are below still follows by d. The paper's Plus and Minus."""
+        """b is below c no longer, and h comes below d; what e and f are below still follows by d: Plus and Minus as printed."""
         kg = KnowledgeGraph(Program.parse("t(?x, ?z) :- t(?x, ?y), t(?y, ?z) ."))
         kg.update(insert=[_below(pair) for pair in ("ab", "bc", "cg", "dc", "eb", "ed", "fe")], algorithm=algorithm)
         before = everything(kg)
