@@ -83,12 +83,15 @@ def highest_rank(kernel: Kernel, marks: Mapping[Key, Marks], body: tuple[PlanAto
     top: Column = U64(0)
     for atom in body:
         key: Any = table.value(atom.relation) if atom.open else atom.relation
-        words = kernel.arrays.pack([table.value(a) for a in atom.args], table.count)
         if not getattr(key, "ndim", 0):
             known = marks.get(int(key) if atom.open else key)
             if known is not None:
-                top = kernel.xp.maximum(top, rank_of(known.of(kernel.arrays, words)))
+                values = [table.value(a) for a in atom.args]
+                same = not any(getattr(value, "ndim", 0) for value in values)
+                ranks = rank_of(known.of(kernel.arrays, kernel.arrays.pack(values, 1 if same else table.count)))
+                top = kernel.xp.maximum(top, ranks[0] if same else ranks)
             continue
+        words = kernel.arrays.pack([table.value(a) for a in atom.args], table.count)
         for value in kernel.arrays.distinct(key).tolist():
             known = marks.get(value)
             if known is not None:

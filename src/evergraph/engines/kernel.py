@@ -29,7 +29,7 @@ Take = Callable[["Table"], None]
 
 
 FEW, MANY_ROWS = 16, 10**6
-"""A source of this many relations is taken for one of so many rows, without asking each."""
+"""A source of this many relations is taken for one of so many rows, without asking each; so is a longer table of predicates."""
 ONE_BY_ONE = 2
 """Up to so many rows are taken one by one when a variable predicate is cut: slices cost less than searches."""
 
@@ -264,6 +264,9 @@ class _Evaluation:
         if bound is not None and not getattr(bound, "ndim", 0):
             found = source.get(int(bound))
             return found.count if found is not None else 0
+        if bound is not None and table.count < FEW:
+            named = [source[value].count for value in set(bound.tolist()) if value in source]
+            return sum(named) / max(1, len(named))
         total = sum(r.count for k, r in source.items() if isinstance(k, int)) if len(source) < FEW else MANY_ROWS
         return total * 1000 if bound is None else total / max(1, len(source))
 

@@ -10,6 +10,7 @@ Arrays are written in place here, before anyone else sees them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -23,8 +24,8 @@ from evergraph.plan.model import Key, PlanAtom, PlanRule, Value
 
 PLANES_FROM, PLANES = 1 << 16, 1 << 10
 """Relations of so many pairs with at most so many second ids are counted plane by plane."""
-DENSE = 5
-"""More instances than one in 2⁵ of all first ids are counted in an array over those, fewer are searched for."""
+DENSE = 7
+"""More instances than one in 2⁷ of all first ids are counted in an array over those, fewer are searched for."""
 STRETCH = 1 << 9
 """Shorter stretches than this are not worth a look of their own."""
 
@@ -121,7 +122,7 @@ class _Tally:
                 there &= top < rank_of(values[at])
                 planes = self.planes.get(key)
                 if planes is not None and values is marks.values:
-                    self.arrays.differences.count_at(planes.values, planes.place[at[there]])
+                    self.arrays.differences.count_at(planes.values, planes.places[at[there]])
                 else:
                     self.arrays.differences.count_at(values, at[there])
 
@@ -134,14 +135,19 @@ class _Planes:
         which = arrays.rank(seconds, words & LOW)
         self.order = arrays.differences.stable_order(which)
         """Where in the relation each pair stands."""
-        self.place = arrays.xp.empty_like(self.order)
-        self.place[self.order] = arrays.xp.arange(len(self.order))
         self.values = values[self.order]
         self.firsts = words[self.order] >> SHIFT
         ends = arrays.xp.cumsum(arrays.xp.bincount(which, minlength=len(seconds))).tolist()
         self.slices = {s: slice(a, b) for s, a, b in zip(seconds.tolist(), [0, *ends[:-1]], ends, strict=True)}
         self.width = int(words[-1] >> SHIFT) + 1
         self._ranks: dict[int, Array] = {}
+
+    @cached_property
+    def places(self) -> Array:
+        """Where in the planes each pair of the relation stands."""
+        found = self.arrays.xp.empty_like(self.order)
+        found[self.order] = self.arrays.xp.arange(len(self.order))
+        return found
 
     def ranks(self, second: int, firsts: Array) -> Array:
         """The ranks of pairs of one plane."""
