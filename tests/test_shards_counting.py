@@ -28,8 +28,11 @@ from test_deletions import Steps, ontology_changes
 from test_shards import sharded
 
 
-def assert_counted(kg: KnowledgeGraph) -> None:
-    """Over the facts of all shards: owners count the instances of lower rank, and all homes of a fact know its rank."""
+def assert_counted(kg: KnowledgeGraph) -> dict[Fact, int]:
+    """Over the facts of all shards: owners count the instances of lower rank, and all homes of a fact know its rank.
+
+    Returns the ranks.
+    """
     engine = kg._engine
     assert isinstance(engine, SparkEngine) and engine.counted
     arrays = engine.schema.arrays
@@ -64,12 +67,15 @@ def assert_counted(kg: KnowledgeGraph) -> None:
     for fact, counted in said.items():
         assert counted == found[fact], (fact, rank[fact])
         assert counted or fact in explicit, fact
+    return rank
 
 
 @given(programs | layered_programs, st.integers(0, 2**32), st.sampled_from([1, 2, 3, 7]))
 @settings(max_examples=60, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 def test_shards_count_the_instances_of_lower_rank(program: Program, seed: int, shards: int) -> None:
+    """From an empty graph that is counted: rules come to life, so that facts get further homes."""
     kg = sharded(program, shards)
+    kg.update(algorithm="counting")
     for facts, gone in dense_changes(program, Random(seed)):
         kg.update(insert=facts, delete=gone, algorithm="counting")
         assert_counted(kg)
@@ -78,8 +84,9 @@ def test_shards_count_the_instances_of_lower_rank(program: Program, seed: int, s
 @given(ontology_updates, st.integers(0, 2**32), st.sampled_from([2, 5]))
 @settings(max_examples=20, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 def test_shards_count_when_data_changes_the_schema(steps: Steps, seed: int, shards: int) -> None:
-    """Rules come to life, so that facts get further homes; the schema is counted like the rest."""
+    """The schema is counted like the rest."""
     kg = sharded(Program.load("rhodf"), shards)
+    kg.update(algorithm="counting")
     for facts, gone in ontology_changes(steps, Random(seed)):
         kg.update(insert=facts, delete=gone, algorithm="counting")
         assert_counted(kg)
@@ -96,6 +103,39 @@ def test_an_instance_is_lost_by_the_ranks_it_was_counted_by(shards: int) -> None
     assert kg.update(delete="a(1) .", algorithm="counting").deleted.derived == {}
     assert_counted(kg)
     assert kg.update(delete="c(1) .", algorithm="counting").deleted.derived == {r: 1 for r in "bdepq"}
+
+
+@pytest.mark.parametrize("shards", [1, 2, 3, 5])
+def test_facts_get_further_homes_when_a_rule_comes_to_life(shards: int) -> None:
+    """Both places where the atoms meet are second ones. Copies of new facts are news there, those of old ones are not."""
+    kg = sharded(Program.parse("q(?x, ?z) :- a(?x, ?y), b(?z, ?y) . r(?x) :- a(?x, ?y) ."), shards)
+    kg.update(insert=" ".join(f"a({n}, {n % 500}) ." for n in range(1000)), algorithm="counting")
+    report = kg.update(insert="b(3, 2) . b(4, 7) .")
+    assert (report.algorithm, report.inserted.derived, report.derivations) == ("counting", {"q": 4}, 4)
+    assert report.examined < 50
+    assert_counted(kg)
+    assert kg.update(delete="a(2, 2) . b(4, 7) .").deleted.derived == {"q": 3, "r": 1}
+
+
+@pytest.mark.parametrize("shards", [1, 2, 3, 5])
+def test_facts_that_come_together_with_the_rule_that_joins_them(shards: int) -> None:
+    kg = sharded(Program.parse("q(?x, ?z) :- a(?x, ?y), b(?z, ?y) ."), shards)
+    kg.update(insert="c(1) .", algorithm="counting")
+    assert kg.update(insert="a(1, 2) . b(3, 2) . a(5, 6) . b(7, 6) .").inserted.derived == {"q": 2}
+    assert_counted(kg)
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_what_was_derived_once_and_is_inserted_now_has_rank_0(shards: int) -> None:
+    """What marks said of it, before it went, is forgotten at all of its homes."""
+    kg = sharded(Program.parse("q(?x, ?y) :- p(?x, ?y) . r(?x, ?y) :- q(?x, ?z), q(?y, ?z) ."), shards)
+    kg.update(insert=" ".join(f"p({n}, {n}) ." for n in range(100)), algorithm="counting")
+    was = assert_counted(kg)
+    kg.update(delete="p(7, 7) .")
+    gone = {fact for fact in was if fact[0] == "q"} - assert_counted(kg).keys()
+    kg.update(insert="q(7, 7) .")
+    now = assert_counted(kg)
+    assert [(was[fact], now[fact]) for fact in gone] == [(1, 0)]
 
 
 PATH = "path(?x, ?y) :- edge(?x, ?y) . path(?x, ?z) :- path(?x, ?y), edge(?y, ?z) ."
