@@ -1,7 +1,8 @@
-"""Load a small university graph into a store, insert one fact, show what each step made true, ask, and verify."""
+"""Load a small university graph into a store, insert a fact, delete one, show what each step made true and why; ask, verify."""
 
 from __future__ import annotations
 
+import re
 from importlib.resources import as_file, files
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,6 +20,8 @@ from evergraph.store import Store
 QUESTION = """PREFIX : <http://example.org/>
 SELECT ?who ?what WHERE { ?who :memberOf ?what } ORDER BY ?who ?what"""
 INSERTION = "<http://example.org/grace> <http://example.org/headOf> <http://example.org/databases> ."
+DELETION = "<http://example.org/grace> <http://example.org/advisor> <http://example.org/alan> ."
+STAYS = ("<http://example.org/grace>", f"<{RDF}type>", "<http://example.org/Person>")
 PREFIXES = {"http://example.org/": ":", RDF: "rdf:", RDFS: "rdfs:", OWL: "owl:"}
 
 
@@ -53,11 +56,20 @@ def _steps(console: Console, engine: Any, store: str, data: Path) -> None:
     for triple in sorted(report.inserted.triples):
         note = "" if triple in explicit else "   follows"
         console.print(Text(f"   + {_show(triple)}{note}", style="green"))
-    console.print("\n[bold]3. Ask the store[/] in SPARQL: who is a member of what?")
+    console.print("\n[bold]3. Delete one fact[/]   :grace :advisor :alan")
+    report = kg.update(delete=DELETION)
+    console.print(f"   {report.algorithm}: {report.derivations} derivations, {report.seconds:.2f} s; what it changed:")
+    for triple in sorted(report.deleted.triples):
+        note = "" if triple[1].endswith("advisor") else "   followed"
+        console.print(Text(f"   - {_show(triple)}{note}", style="red"))
     reader = KnowledgeGraph.open(store)
+    console.print("   She is a person still, and this is why:")
+    for line in str(reader.explain(STAYS)).splitlines():
+        console.print(Text(f"   {_shorten(line)}"))
+    console.print("\n[bold]4. Ask the store[/] in SPARQL: who is a member of what?")
     for row in reader.query(QUESTION):
         console.print(f"   {_short(row.who)}  {_short(row.what)}")
-    console.print("\n[bold]4. Versions, and the proof[/]")
+    console.print("\n[bold]5. Versions, and the proof[/]")
     for version in Store(store).history():
         explicit_count, derived = sum(version.info.explicit.values()), sum(version.info.derived.values())
         console.print(
@@ -85,6 +97,13 @@ def _people(console: Console, kg: KnowledgeGraph) -> None:
 
 def _show(triple: tuple[Any, ...]) -> str:
     return " ".join(map(_short, triple))
+
+
+def _shorten(text: str) -> str:
+    """A proof with prefixed names."""
+    for namespace, prefix in PREFIXES.items():
+        text = re.sub(f"<{re.escape(namespace)}([^>]*)>", rf"{prefix}\1", text)
+    return text
 
 
 def _short(term: Any) -> str:
