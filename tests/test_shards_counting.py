@@ -129,7 +129,7 @@ def test_facts_that_come_together_with_the_rule_that_joins_them(shards: int) -> 
 def test_what_was_derived_once_and_is_inserted_now_has_rank_0(shards: int) -> None:
     """What marks said of it, before it went, is forgotten at all of its homes."""
     kg = sharded(Program.parse("q(?x, ?y) :- p(?x, ?y) . r(?x, ?y) :- q(?x, ?z), q(?y, ?z) ."), shards)
-    kg.update(insert=" ".join(f"p({n}, {n}) ." for n in range(100)), algorithm="counting")
+    kg.update(insert=" ".join(f"p({n}, {n}) ." for n in range(200)), algorithm="counting")
     was = assert_counted(kg)
     kg.update(delete="p(7, 7) .")
     gone = {fact for fact in was if fact[0] == "q"} - assert_counted(kg).keys()
