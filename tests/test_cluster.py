@@ -152,6 +152,7 @@ def count_attempts() -> list[int]:
 
 def drive(folder: Path) -> None:
     session = make_session(MASTER)
+    SparkEngine.near = -1  # executors are to work, and to die
     closings = count_attempts()
     for when, moment in MOMENTS.items():
         while len(executors()) < 2:

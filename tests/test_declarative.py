@@ -17,7 +17,7 @@ from evergraph.engines.base import Engine, Facts, Which
 from evergraph.engines.memory import MemoryEngine
 from evergraph.engines.reference import ReferenceEngine
 from evergraph.formats import Progress
-from evergraph.maintain.choose import maintain
+from evergraph.maintain.choose import Experience, maintain
 from evergraph.maintain.declarative import Maintenance, declarative
 from evergraph.maintain.maintenance_program import rewrite
 from evergraph.maintain.outcome import Outcome
@@ -38,10 +38,11 @@ def maintained(program: Program, engine: type[Engine] = MemoryEngine) -> Iterato
         delete: Facts,
         algorithm: str,
         maintenance: Callable[[], Maintenance],
+        experience: Experience,
         progress: Progress | None = None,
     ) -> Outcome:
         if algorithm != "auto" or not isinstance(target, MemoryEngine):
-            return maintain(target, plan, insert, delete, algorithm, maintenance, progress)
+            return maintain(target, plan, insert, delete, algorithm, maintenance, experience, progress)
         return declarative(target, plan, maintenance(), insert, delete, "asked for", progress, engine)
 
     with patch("evergraph.graph.maintain", update):

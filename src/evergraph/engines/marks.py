@@ -79,6 +79,14 @@ class Marks(NamedTuple):
         changed = values != (old.of(arrays, words) if old is not None else U64(0))
         return Counted(key, relation.arity, tuple(w[changed] for w in words), values[changed])
 
+    def unmarked(self, arrays: Arrays, key: Key, before: Relation | None, after: Relation | None) -> Counted:
+        """Facts that had marks and went, with none: what is said of them must not be found when they come back."""
+        if before is None or before is after:
+            return Counted(key, 0, arrays.empty(0), arrays.xp.empty(0, U64))
+        went = before.less(after)
+        had = self.of(arrays, went) != 0
+        return Counted(key, before.arity, tuple(w[had] for w in went), arrays.xp.zeros(int(had.sum()), U64))
+
     @property
     def nbytes(self) -> int:
         """Bytes beside the relation's own."""

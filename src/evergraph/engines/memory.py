@@ -171,7 +171,10 @@ class MemoryEngine:
             return True, self.all_counts()
         arrays, relations = self.shard.arrays, self.shard.relations
         changed = [key for key in now.keys() & relations.keys() if now[key] is not saved.get(key)]
-        return False, [now[key].less(arrays, saved.get(key), key, relations[key]) for key in changed]
+        return False, [
+            *(now[key].less(arrays, saved.get(key), key, relations[key]) for key in changed),
+            *(marks.unmarked(arrays, key, self._saved[0].get(key), relations.get(key)) for key, marks in saved.items()),
+        ]
 
     def all_counts(self) -> list[Counted]:
         marks, relations = self.shard.marks or {}, self.shard.relations
