@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from shutil import copytree
@@ -297,3 +298,17 @@ def test_a_dictionary_in_files_is_a_dictionary(tmp_path: Path, monkeypatch: pyte
         column = pa.array([*asked, "<http://other>", *asked])
         assert plain.encode_column(column).tolist() == filed.encode_column(column).tolist()
     assert filed.decode(np.zeros(0, np.uint64)).to_pylist() == [] and filed.since(len(filed)).to_pylist() == []
+
+
+def test_what_rules_want_everywhere_is_everywhere_when_a_store_is_opened(tmp_path: Path) -> None:
+    """A rule joins triples on nothing and negates, so that one shard evaluates it: that one needs all of them."""
+    program = Program.parse("@prefix ex: <http://ex/> . odd(?y) :- ex:p[?w, ?z], [?x, ?r, ?y], NOT ex:q[?z, ?z] .")
+    names = [f"<http://ex/{n}>" for n in range(12)]
+    with in_process() as session:
+        graph = KnowledgeGraph(program, store=tmp_path / "s", engine=session)
+        graph.update(insert="\n".join(f"{a} <http://ex/r> {b} ." for a, b in pairwise(names)))
+        kg = KnowledgeGraph.open(tmp_path / "s", engine=session)
+        kg.update(insert=f"{names[3]} <http://ex/p> {names[5]} .")
+        assert kg.counts()["odd"] == 11
+        kg.update(delete=f"{names[3]} <http://ex/p> {names[5]} .")
+        assert "odd" not in kg.counts() and kg.verify() == 11

@@ -232,7 +232,7 @@ class SparkEngine:
         held = {} if self._restart else self.state.total(ALL)
         again = {k for k in held if placement.further(k) != self.state.placement.further(k)}
         if self._scattered:
-            again |= (placement.replicated | {self.plan.type_id}) & held.keys()
+            again |= {k for k in held if placement.is_replicated(k) or k == self.plan.type_id}
         self.state = replace(self.state, placement=placement, schema=dict(self.schema.relations))
         components = part(schedule.components)
         if self._counting:
