@@ -188,9 +188,7 @@ def test_a_saved_graph_keeps_its_counts(tmp_path: Path) -> None:
 
 def test_what_was_said_of_a_fact_that_went_is_not_said_of_it_when_it_comes_back(tmp_path: Path) -> None:
     rules = Program.parse("q(?x) :- p(?x) . r(?x) :- q(?x) .")
-    KnowledgeGraph(rules, store=tmp_path / "kg").update(
-        insert=" ".join(f"p({n}) ." for n in range(200)), algorithm="counting"
-    )
+    KnowledgeGraph(rules, store=tmp_path / "kg").update(insert=" ".join(f"p({n}) ." for n in range(200)), algorithm="counting")
     for change in ({"delete": "p(0) ."}, {"insert": "q(0) ."}, {"delete": "q(0) ."}):
         kg = KnowledgeGraph.open(tmp_path / "kg")
         kg.update(**change, algorithm="counting")
