@@ -8,7 +8,8 @@ Paper: Urbani, Margara, Jacobs, van Harmelen, Bal: DynamiTE: Parallel Materializ
 Symbols: δ → what `engine.retract` makes doubtful; Delete → `engine.retreat`; Rederive → `engine.advance`.
 Invariant: before a stratum everything below it is settled. After its retreat, what is left follows or may follow; nothing
     kept has lost an instance unless it is explicit. After its advance the stratum is closed and holds only what follows.
-Departures: explicit facts are never overdeleted. Rederivation asks only for facts that went, and looks at rules that derive
+Departures: explicit facts are never overdeleted, and, in process, neither is what a rule derives at once from explicit facts
+    and from relations that nothing doubtful reaches (`Keep.EVIDENT`). Rederivation asks only for facts that went, and looks at rules that derive
     them; the paper evaluates all rules over all that is left. Insertions of the same update come in the same pass. With
     negation, stratum by stratum: what came below takes instances away, what went below gives some.
 Cost and traps: the instances lost by everything that goes, twice if it comes back. A fact with many derivations, such as the
