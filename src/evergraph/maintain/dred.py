@@ -9,11 +9,11 @@ Symbols: δ → what `engine.retract` makes doubtful; Delete → `engine.retreat
 Invariant: before a stratum everything below it is settled. After its retreat, what is left follows or may follow; nothing
     kept has lost an instance unless it is explicit. After its advance the stratum is closed and holds only what follows.
 Departures: explicit facts are never overdeleted, and, in process, neither is what a rule derives at once from explicit facts
-    and from relations that nothing doubtful reaches (`Keep.EVIDENT`). Rederivation asks only for facts that went, and looks at rules that derive
-    them; the paper evaluates all rules over all that is left. Insertions of the same update come in the same pass. With
-    negation, stratum by stratum: what came below takes instances away, what went below gives some.
-Cost and traps: the instances lost by everything that goes, twice if it comes back. A fact with many derivations, such as the
-    type of a university that thousands of people are linked to, goes with the first of them and drags its consequences along.
+    and from relations that nothing doubtful reaches (`Keep.EVIDENT`). Rederivation asks only for facts that went, and looks at
+    rules that derive them; the paper evaluates all rules over all that is left. Insertions of the same update come in the same
+    pass. With negation, stratum by stratum: what came below takes instances away, what went below gives some.
+Cost and traps: the instances lost by everything that goes, twice if it comes back. Facts that hold each other up, or that follow
+    only by a long way from explicit ones, go with the first instance they lose and drag their consequences along.
 Example:
     >>> from evergraph import KnowledgeGraph, Program
     >>> kg = KnowledgeGraph(Program.parse("p(?x, ?z) :- p(?x, ?y), p(?y, ?z) . p(1, 2) . p(2, 3) . p(3, 4) ."))
