@@ -12,8 +12,8 @@ Departures: explicit facts are never overdeleted, and, in process, neither is wh
     and from relations that nothing doubtful reaches (`Keep.EVIDENT`). Rederivation asks only for facts that went, and looks at
     rules that derive them; the paper evaluates all rules over all that is left. Insertions of the same update come in the same
     pass. With negation, stratum by stratum: what came below takes instances away, what went below gives some.
-Cost and traps: the instances lost by everything that goes, twice if it comes back. Facts that hold each other up, or that follow
-    only by a long way from explicit ones, go with the first instance they lose and drag their consequences along.
+Cost and traps: the instances lost by everything that goes, twice if it comes back. Facts that hold each other up, or that
+    follow only by a long way from explicit ones, go with the first instance they lose and drag their consequences along.
 Example:
     >>> from evergraph import KnowledgeGraph, Program
     >>> kg = KnowledgeGraph(Program.parse("p(?x, ?z) :- p(?x, ?y), p(?y, ?z) . p(1, 2) . p(2, 3) . p(3, 4) ."))
