@@ -247,10 +247,11 @@ def test_any_other_label_is_one_new_node_that_later_patches_can_name(run: Run, s
 def test_a_node_that_a_patch_named_is_none_of_a_later_file(store: Path, engine: str, request: pytest.FixtureRequest) -> None:
     """Nodes of files are called after the number of their file: a number that a patch has used is not given again."""
     where = request.getfixturevalue("spark") if engine == "spark" else engine
+    store = store.absolute()  # Spark's workers are where they were started
     text = f"D {knows(BOB, '_:f2_x')}A {knows(ANN, '_:f2_x')}A {knows('_:f3_x', BOB)}"
     inserts, deletes = gather([], [], [written("change.rdfp", text)])
     KnowledgeGraph.open(store, engine=where).update(insert=inserts, delete=deletes)
-    KnowledgeGraph.open(store, engine=where).update(insert=written("more.nt", knows(BOB, "_:x")))
+    KnowledgeGraph.open(store, engine=where).update(insert=written("more.nt", knows(BOB, "_:x")).absolute())
     want = {knows(ANN, "_:f1_x"), knows(ANN, "_:f2_x"), knows("_:f3_x", BOB), knows(BOB, "_:f4_x")}
     assert held(store) == want
 
