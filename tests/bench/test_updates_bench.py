@@ -328,7 +328,6 @@ def test_charts_have_a_file_each(tmp_path: Path) -> None:
     assert not charts.draw_deletions([], tmp_path / "none.png") and not (tmp_path / "none.png").exists()
 
 
-@pytest.mark.skipif("counting" not in ALGORITHMS, reason="there is no counting here")
 def test_the_cost_of_counting_is_time_and_bytes(small: Path) -> None:
     row = overhead("rhodf", 1, small)
     assert row["status"] == "ok" and row["ratio"] > 0

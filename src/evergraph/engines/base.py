@@ -38,9 +38,8 @@ class Which(StrEnum):
 class Keep(StrEnum):
     """What a retreat keeps of the facts that have lost an instance; explicit facts stay in any case."""
 
-    NOTHING = "nothing"
     EVIDENT = "evident"
-    """Facts that a rule derives at once from explicit facts and settled relations."""
+    """In process, facts that a rule derives at once from explicit facts and settled relations; shards let these go too."""
     PROVED = "proved"
     COUNTED = "counted"
     """Facts that instances of lower rank still count for."""

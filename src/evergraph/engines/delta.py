@@ -6,7 +6,7 @@ joins where one does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from evergraph.engines.arrays import U64
 from evergraph.engines.relation import Relation, Run
@@ -16,10 +16,8 @@ MOST = 1 << 14
 """More triples than this are read predicate by predicate."""
 
 
-class Delta(Mapping[Key, Relation]):
-    def __init__(self, relations: Mapping[Key, Relation]) -> None:
-        self.relations = relations
-        self._triples: Relation | None = None
+class Delta(dict[Key, Relation]):
+    _triples: Relation | None = None
 
     @staticmethod
     def of(runs: Mapping[Key, Run]) -> Delta:
@@ -28,7 +26,7 @@ class Delta(Mapping[Key, Relation]):
     def triples(self) -> Relation | None:
         """Predicate, subject and object of all triples; None when there are many, or none. Cost: a sort, once."""
         if self._triples is None:
-            split = [(key, relation) for key, relation in self.relations.items() if isinstance(key, int)]
+            split = [(key, relation) for key, relation in self.items() if isinstance(key, int)]
             if not 0 < sum(relation.count for _, relation in split) <= MOST:
                 return None
             arrays = split[0][1].base.arrays
@@ -38,15 +36,3 @@ class Delta(Mapping[Key, Relation]):
                 parts.append(arrays.pack([arrays.xp.full(relation.count, key, U64), subject, value], relation.count))
             self._triples = Relation(Run(arrays, 3, arrays.unique(parts)))
         return self._triples
-
-    def __getitem__(self, key: Key) -> Relation:
-        return self.relations[key]
-
-    def __contains__(self, key: object) -> bool:
-        return key in self.relations
-
-    def __iter__(self) -> Iterator[Key]:
-        return iter(self.relations)
-
-    def __len__(self) -> int:
-        return len(self.relations)

@@ -262,12 +262,16 @@ def run_negated(
     found: Found,
 ) -> None:
     """The instances of a rule one of whose negated atoms is among `changed`; the other atoms as they are."""
-    rule = task.rule
+    for turned in turned_negations(task.rule, changed):
+        kernel.run(turned, [changed, *[positive] * len(task.rule.body)], below, found.emit, head_limit(kernel, task))
+
+
+def turned_negations(rule: PlanRule, changed: Relations) -> Iterator[PlanRule]:
+    """The rule once for each negated atom that may be among `changed`, with that atom first in its body."""
     for place, atom in enumerate(rule.negated):
         if atom.relation in changed or (atom.open and any(isinstance(key, int) for key in changed)):
             others = rule.negated[:place] + rule.negated[place + 1 :]
-            turned = PlanRule(rule.name, rule.head, (atom, *rule.body), others, rule.filters)
-            kernel.run(turned, [changed, *[positive] * len(rule.body)], below, found.emit, head_limit(kernel, task))
+            yield PlanRule(rule.name, rule.head, (atom, *rule.body), others, rule.filters)
 
 
 def head_limit(kernel: Kernel, task: Task) -> Array | None:

@@ -23,7 +23,7 @@ from evergraph.engines.fixpoint import Found, head_limit
 from evergraph.engines.kernel import Kernel, Table
 from evergraph.engines.relation import Relation, Run
 from evergraph.engines.retreat import rederive
-from evergraph.plan.model import Key, PlanAtom, PlanRule, is_variable
+from evergraph.plan.model import Key, PlanAtom, is_variable
 from evergraph.plan.schedule import Component
 
 Relations = Mapping[Key, Relation]
@@ -126,11 +126,12 @@ class Prover:
         found = [self.evident(self.open(_bases(self.asked))), self._helped(_bases(self.news))]
         self.asked.clear()
         self.news.clear()
-        while found:
-            new = [self._know(runs) for runs in found]
-            for runs in new:
-                _join(fresh, runs)
-            found = [self._helped(runs) for runs in new if runs]
+        while any(found):
+            new: dict[Key, Relation] = {}
+            for runs in found:
+                _join(new, self._know(runs))
+            _join(fresh, _bases(new))
+            found = [self._helped(_bases(new))]
         return _bases(fresh)
 
     def evident(self, facts: Mapping[Key, Run]) -> dict[Key, Run]:
@@ -151,19 +152,19 @@ class Prover:
         return {key: run for key, run in rest.items() if len(run)}
 
     def _helped(self, proved: Mapping[Key, Run]) -> dict[Key, Run]:
-        """Facts asked about and open that rules derive with the help of newly proved ones."""
+        """Facts asked about and open that rules derive with the help of newly proved ones: by each instance once."""
         new, found = Delta.of(proved), Found()
+        older = {**self.certain, **{key: self.certain[key].remove(run) for key, run in proved.items()}}
         wanted = Delta.of(self.open(_bases(self.checked)) if new else {})
         for task in (task for component in self.components for task in component.tasks) if wanted else ():
             rule = task.rule
             if rule.head.relation not in wanted and not rule.head.open:
                 continue
-            asked = PlanRule(rule.name, rule.head, (rule.head, *rule.body), rule.negated, rule.filters)
+            asked, rest = rule.asked, len(rule.body) - 1
             for place, atom in enumerate(rule.body):
                 if atom.relation in new or atom.open:
-                    sources: list[Relations] = [self.certain] * len(rule.body)
-                    sources[place] = new
-                    self.kernel.run(asked, [wanted, *sources], self.now, found.emit, head_limit(self.kernel, task))
+                    sources: list[Relations] = [wanted, *[self.certain] * place, new, *[older] * (rest - place)]
+                    self.kernel.run(asked, sources, self.now, found.emit, head_limit(self.kernel, task))
         return found.runs(self.kernel.arrays, wanted)
 
     def look_back(self, held: Relations) -> dict[Key, Run]:
@@ -183,10 +184,9 @@ class Prover:
         for rule in {id(t.rule): t.rule for c in self.components for t in c.tasks}.values() if asked else ():
             doubtful = [atom for atom in rule.body if atom.open or self.derived_here(atom.relation)]
             if doubtful and (rule.head.relation in asked or rule.head.open):
-                turned = PlanRule(rule.name, rule.head, (rule.head, *rule.body), rule.negated, rule.filters)
                 wanted = frozenset().union(*(atom.variables for atom in doubtful))
                 take = partial(self._take, doubtful, found)
-                self.kernel.bindings(turned, wanted, [asked, *[held] * len(rule.body)], self.now, take)
+                self.kernel.bindings(rule.asked, wanted, [asked, *[held] * len(rule.body)], self.now, take)
         return {key: run for key, run in found.runs(self.kernel.arrays, held).items() if self.derived_here(key)}
 
     def _take(self, atoms: list[PlanAtom], found: Found, table: Table) -> None:

@@ -19,7 +19,7 @@ from evergraph.engines.delta import Delta
 from evergraph.engines.fixpoint import Fed, Fixpoint, Found, head_limit, run_negated
 from evergraph.engines.kernel import Kernel
 from evergraph.engines.relation import Relation, Run
-from evergraph.plan.model import Key, PlanRule
+from evergraph.plan.model import Key
 from evergraph.plan.schedule import Component, Task
 
 Doom = Callable[[Key, Run], Run]
@@ -96,11 +96,9 @@ def rederive(
         for task in component.tasks:
             head = task.rule.head
             if head.relation in gone or (head.open and any(isinstance(key, int) for key in gone)):
-                rule = task.rule
-                asked = PlanRule(rule.name, head, (head, *rule.body), rule.negated, rule.filters)
                 kernel.run(
-                    asked,
-                    [gone, *[now] * len(rule.body)],
+                    task.rule.asked,
+                    [gone, *[now] * len(task.rule.body)],
                     now if below is None else below,
                     found.emit,
                     head_limit(kernel, task),

@@ -84,10 +84,9 @@ class Upkeep(Net):
         doubtful, self.doubtful = self.doubtful, {}
         self._leave(retreat, {key: run for key, run in doubtful.items() if not derived_here(key)})
         prover = Prover(self.shard.kernel, components, self.shard.relations, self.shard.explicit, derived_here)
+        retreat.doom_all = prover.not_evident
         if keep == Keep.PROVED:
             retreat.doom_all = lambda goals: prover.unproved(goals, retreat.relations)
-        elif keep == Keep.EVIDENT:
-            retreat.doom_all = prover.not_evident
         self._leave(retreat, retreat.doom_all({key: run for key, run in doubtful.items() if derived_here(key)}))
         retreat.lose_to(components, came)
         retreat.close(components, False)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from evergraph.engines.arrays import U64, Array, Words
 from evergraph.engines.base import Keep
 from evergraph.engines.delta import Delta
-from evergraph.engines.fixpoint import Deltas, Fed, Fixpoint
+from evergraph.engines.fixpoint import Deltas, Fed, Fixpoint, turned_negations
 from evergraph.engines.instances import Instances
 from evergraph.engines.kernel import Kernel, Table
 from evergraph.engines.marks import Marks, count_of, mark, rank_of
@@ -119,9 +119,8 @@ class Activation(Fixpoint):
         for rule in rules:
             head = rule.head
             if head.relation in gone or (head.open and any(isinstance(key, int) for key in gone)):
-                asked = PlanRule(rule.name, head, (head, *rule.body), rule.negated, rule.filters)
                 take = partial(found.take, head, rule.body)
-                self.kernel.instances(asked, [gone, *[active] * len(rule.body)], below, take)
+                self.kernel.instances(rule.asked, [gone, *[active] * len(rule.body)], below, take)
         self._absorb((), found, feed=False)
 
     def gain(self, rules: Sequence[PlanRule], went: Relations, active: Relations) -> None:
@@ -228,11 +227,8 @@ def run_changed_negations(found: Instances, rule: PlanRule, changed: Relations, 
     """Take the instances of a rule that negate one of the changed facts or more, each once."""
     kernel = found.kernel
     tables: list[Table] = []
-    for place, atom in enumerate(rule.negated):
-        if atom.relation in changed or (atom.open and any(isinstance(key, int) for key in changed)):
-            others = rule.negated[:place] + rule.negated[place + 1 :]
-            turned = PlanRule(rule.name, rule.head, (atom, *rule.body), others, rule.filters)
-            kernel.instances(turned, [changed, *[positive] * len(rule.body)], below, tables.append)
+    for turned in turned_negations(rule, changed):
+        kernel.instances(turned, [changed, *[positive] * len(rule.body)], below, tables.append)
     if len(rule.negated) > 1:
         tables = _distinct(kernel, rule, tables)
     for table in tables:

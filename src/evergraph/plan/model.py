@@ -63,6 +63,11 @@ class PlanRule:
         """Every variable of the body: what tells one instance from another."""
         return frozenset().union(*(atom.variables for atom in self.body))
 
+    @property
+    def asked(self) -> PlanRule:
+        """The rule with its head in its body: it derives only what the first atom's source holds."""
+        return PlanRule(self.name, self.head, (self.head, *self.body), self.negated, self.filters)
+
     def __str__(self) -> str:
         return f"{self.head} :- {', '.join(map(str, self.body))}"
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from evergraph.engines.arrays import U64, Array, Arrays, Words
 from evergraph.engines.marks import Counted, count_of, mark, rank_of
 from evergraph.plan.model import Key
-from evergraph.store.layout import COUNTS, FILE_ROWS, SCHEMAS, NewFile, write_file
+from evergraph.store.layout import COUNTS, FILE_ROWS, SCHEMAS, NewFile, arguments_of, write_file
 from evergraph.store.log import StoredFile
 from evergraph.store.read import read_tables
 
@@ -53,11 +53,7 @@ def merge_counts(store: Path, version: int, files: Sequence[StoredFile]) -> list
 
 
 def _table(version: int, one: Counted) -> pa.Table:
-    arrays, count = Arrays(), len(one.values)
-    columns = [arrays.column(one.words, i).astype(np.int64) for i in range(one.arity)]
-    flat = np.stack(columns, axis=1).ravel() if columns else np.zeros(0, np.int64)
-    offsets = np.arange(count + 1, dtype=np.int32) * one.arity
-    arguments = pa.ListArray.from_arrays(pa.array(offsets), pa.array(flat))
+    count, arguments = len(one.values), arguments_of(one.words, one.arity)
     said = [pa.array(part(one.values).astype(np.int64)) for part in (rank_of, count_of)]
     return pa.table([pa.repeat(version, count), pa.repeat(str(one.key), count), arguments, *said], schema=SCHEMAS[COUNTS])
 

@@ -31,7 +31,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from evergraph.engines.arrays import LOW, SHIFT, U64, Arrays
+from evergraph.engines.arrays import LOW, SHIFT, U64, Arrays, Words
 from evergraph.engines.changes import Changed
 
 FORMAT = 2
@@ -166,12 +166,15 @@ def _triples(predicate: int, words: npt.NDArray[np.uint64], explicit: npt.NDArra
 
 
 def _named(one: Changed) -> pa.Table:
-    arrays, count = Arrays(), len(one.put[0])
-    columns = [arrays.column(one.put, i).astype(np.int64) for i in range(one.arity)]
+    columns = [pa.repeat(one.key, len(one.put[0])), arguments_of(one.put, one.arity), one.explicit]
+    return pa.table(columns, schema=SCHEMAS[RELATIONS])
+
+
+def arguments_of(rows: Words, arity: int) -> pa.ListArray:
+    """Packed rows as lists of ids."""
+    columns = [Arrays().column(rows, i).astype(np.int64) for i in range(arity)]
     flat = np.stack(columns, axis=1).ravel() if columns else np.zeros(0, np.int64)
-    offsets = np.arange(count + 1, dtype=np.int32) * one.arity
-    arguments = pa.ListArray.from_arrays(pa.array(offsets), pa.array(flat))
-    return pa.table([pa.repeat(one.key, count), arguments, one.explicit], schema=SCHEMAS[RELATIONS])
+    return pa.ListArray.from_arrays(pa.array(np.arange(len(rows[0]) + 1, dtype=np.int32) * arity), pa.array(flat))
 
 
 def read_triples(table: pa.Table) -> Iterator[tuple[int, npt.NDArray[np.uint64], npt.NDArray[np.bool_]]]:

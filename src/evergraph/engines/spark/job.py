@@ -64,7 +64,7 @@ class Job:
     step: Step = Step.CLOSE
     begin: bool = False
     """Whether this is the first superstep of its step."""
-    keep: Keep = Keep.NOTHING
+    keep: Keep = Keep.EVIDENT
     """What a retreat keeps of the facts that have lost an instance."""
     decided: bool = False
     """Whether goals that are still there have no proof, and go."""
