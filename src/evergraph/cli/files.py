@@ -120,10 +120,10 @@ def rules_show(
     """Print a program in text syntax, includes resolved."""
     from evergraph.rules.model import Program
     from evergraph.store import Store
-    from evergraph.store.read import read_program
+    from evergraph.store.rules import read_rules
 
     store = Store(file)
-    typer.echo(str(read_program(store.snapshot(version)) if store.exists else Program.load(file)), nl=False)
+    typer.echo(str(read_rules(store.snapshot(version)).program if store.exists else Program.load(file)), nl=False)
 
 
 @rules_app.command("maintenance")
