@@ -15,9 +15,9 @@ from conftest import assert_same, everything
 from evergraph import KnowledgeGraph, Program, inputs
 from evergraph.engines.base import Facts
 from evergraph.errors import UserError
+from evergraph.maintain.change_program import RuleChange, rewrite_change
 from evergraph.maintain.declarative import Maintenance, declarative
 from evergraph.maintain.maintenance_program import rewrite
-from evergraph.maintain.rule_changes import RuleChange, rewrite_change
 from evergraph.plan.compile import compile_program
 from evergraph.rules.model import Atom, Rule
 from evergraph.rules.printer import print_atom
@@ -216,7 +216,7 @@ def test_a_relation_has_one_arity_before_and_after() -> None:
 ONCE = settings(max_examples=150, phases=[Phase.generate], suppress_health_check=[HealthCheck.too_slow])
 
 
-def split(program: Program, rng: Random) -> tuple[Program, Program]:
+def divided(program: Program, rng: Random) -> tuple[Program, Program]:
     """Two programs that have some rules in common; together they are stratified, and so each is."""
     rules: list[list[Rule]] = [[], []]
     for rule in program.rules:
@@ -229,7 +229,7 @@ def split(program: Program, rng: Random) -> tuple[Program, Program]:
 @ONCE
 def test_programs_of_changes_parse_back(program: Program, seed: int) -> None:
     """Which they only do if they are safe and stratified."""
-    rewritten = rewrite_change(*split(program, Random(seed)))
+    rewritten = rewrite_change(*divided(program, Random(seed)))
     assert Program.parse(str(rewritten)) == rewritten
 
 
@@ -240,7 +240,7 @@ def test_rules_and_facts_that_change_together(strategy: st.SearchStrategy[Progra
     def law(program: Program, seed: int) -> None:
         rng, there = Random(seed), set[Atom]()
         for insert, delete in dense_changes(program, rng):
-            assert_changes(*split(program, rng), sorted(there, key=str), insert, delete)
+            assert_changes(*divided(program, rng), sorted(there, key=str), insert, delete)
             there = (there - {*delete}) | {*insert}
 
     law()

@@ -135,7 +135,7 @@ def rules_maintenance(
 
     With --from, that of the change of rules: what has other rules is derived anew.
     """
-    from evergraph.maintain.rule_changes import rewrite_change
+    from evergraph.maintain.change_program import rewrite_change
     from evergraph.rules.model import Program
 
     after = Program.load(file)
@@ -152,7 +152,8 @@ def rules_split(file: Annotated[str, typer.Argument(help="A .dlog file or the na
     from evergraph.rules.split import split
 
     found = split(Program.load(file))
-    typer.echo(f"% explicit facts go to: {', '.join(found.explicit)}")
+    if found.explicit:
+        typer.echo(f"% explicit facts go to: {', '.join(found.explicit)}")
     typer.echo(str(found.program), nl=False)
 
 

@@ -1,7 +1,7 @@
 """Deletion by a maintenance program: DRed written as rules, run by an ordinary engine.
 
 What it does: the rules are rewritten once into rules about what comes and goes (`maintenance_program`), and once more for an
-update that changes them (`rule_changes`). An update gives a fresh engine what was materialised, which explicit facts come and
+update that changes them (`change_program`). An update gives a fresh engine what was materialised, which explicit facts come and
 go, and lets it close these rules. What they say came or went then comes into the materialisation or goes from it.
 
 Paper: Volz, Staab, Motik: Incremental Maintenance of Materialized Ontologies. ODBASE 2003, §3.4 (evaluation) over §3.2, §4.2.
@@ -32,8 +32,8 @@ from typing import Any
 from evergraph import inputs
 from evergraph.engines.base import Engine, Facts, Which, together
 from evergraph.formats import Progress
+from evergraph.maintain.change_program import RuleChange
 from evergraph.maintain.outcome import Outcome
-from evergraph.maintain.rule_changes import RuleChange
 from evergraph.maintain.seminaive import insert as seminaive
 from evergraph.maintain.states import States
 from evergraph.plan.compile import Plan, compile_program

@@ -34,9 +34,9 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 from evergraph.maintain.maintenance_program import Rewriting
-from evergraph.maintain.rule_changes import same
 from evergraph.maintain.states import State, States
 from evergraph.rules.model import Atom, BodyItem, Program, Rule
+from evergraph.rules.variables import same
 
 Key = tuple[Atom, tuple[BodyItem, ...]]
 """A rule up to its name and those of its variables."""

@@ -21,6 +21,7 @@ from types import MappingProxyType
 
 from evergraph.rules.model import TRIPLE, Atom, Comparison, Negation, Program, Rule, Variable
 from evergraph.rules.stratify import stratify
+from evergraph.rules.variables import variables
 
 TRIPLES = "t"
 """What the triple relation is called, if the program has no relation of this name."""
@@ -152,8 +153,7 @@ class States:
 
     def variables(self, name: str) -> tuple[Variable, ...]:
         """A variable for each argument of a relation."""
-        arity = self.arities[name]
-        return tuple(map(Variable, "xyz"[:arity] if arity <= 3 else (f"x{i}" for i in range(1, arity + 1))))
+        return variables(self.arities[name])
 
     def _name(self, name: str) -> str:
         return self._triples if name == TRIPLE else name

@@ -42,8 +42,9 @@ from collections.abc import Collection, Iterator
 from evergraph.errors import UserError
 from evergraph.maintain.maintenance_program import Rewriting
 from evergraph.maintain.states import State, States
-from evergraph.rules.model import Atom, BodyItem, Comparison, Negation, Program, Rule, Term, Variable
+from evergraph.rules.model import Atom, BodyItem, Comparison, Negation, Program, Rule
 from evergraph.rules.stratify import strongly_connected
+from evergraph.rules.variables import same
 
 
 def rewrite_change(before: Program, after: Program, asserted: Collection[str] | None = None) -> Program:
@@ -107,29 +108,6 @@ class RuleChange:
             yield rewriting.rule(name, state, "N3", state.new, state.inserted)
             yield rewriting.rule(name, state, "P", state.plus, state.inserted, state.old)
             yield rewriting.rule(name, state, "M", state.minus, state.deleted, state.inserted)
-
-
-def same(rule: Rule) -> tuple[Atom, tuple[BodyItem, ...]]:
-    """What two rules have in common that differ in their names and the names of variables only.
-
-    >>> rules = Program.parse('p(?x) :- q(?x, ?y) . #[name("n")] p(?y) :- q(?y, ?x) . p(?x) :- q(?x, ?x) .').rules
-    >>> same(rules[0]) == same(rules[1]), same(rules[0]) == same(rules[2])
-    (True, False)
-    """
-    numbers: dict[Variable, Variable] = {}
-
-    def term(t: Term) -> Term:
-        return numbers.setdefault(t, Variable(str(len(numbers)))) if isinstance(t, Variable) else t
-
-    def atom(a: Atom) -> Atom:
-        return Atom(a.relation, tuple(map(term, a.terms)))
-
-    def item(i: BodyItem) -> BodyItem:
-        if isinstance(i, Comparison):
-            return Comparison(i.operator, term(i.left), term(i.right))
-        return Negation(atom(i.atom)) if isinstance(i, Negation) else atom(i)
-
-    return atom(rule.head), tuple(map(item, rule.body))
 
 
 def _together(states: States, changed: set[str]) -> frozenset[str]:
