@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from conftest import assert_same, everything
 from evergraph import KnowledgeGraph, Program
 from evergraph.maintain.change_program import RuleChange
-from evergraph.rules.model import Atom
+from evergraph.rules.model import TRIPLE, TYPE, Atom
 from evergraph.rules.printer import print_atom
 from evergraph.rules.sources import SETS
 from evergraph.rules.split import Split, split
@@ -139,6 +139,33 @@ def test_split_programs_are_equivalent_and_parse_back(program: Program, seed: in
     assert Program.parse(str(found.program)) == found.program
     for facts, _ in dense_changes(program, Random(seed)):
         assert_same(joined(found, facts), everything(materialised(program, facts)), f"{program}\n{found.program}\n{facts}")
+
+
+GENERIC = parse("""
+    [?x, ?q, ?y] :- ex:sub[?p, ?q], [?x, ?p, ?y] .
+    [?x, a, ?c] :- ex:domain[?p, ?c], [?x, ?p, ?y] .
+    [?x, a, ?d] :- [?x, a, ?c], ex:sub[?c, ?d] .
+    [?y, ?p, ?x] :- [?x, ?p, ?y], ex:Symmetric[?p] .
+    ex:q[?x, ?z] :- ex:p[?x, ?y], ex:p[?y, ?z] .
+    ex:sub[?x, ?y] :- ex:q[?x, ?y], ex:C[?y] .
+    ex:D[?x] :- ex:C[?x] .
+    seen(?x, ex:a) :- ex:D[?x] .
+    seen(?x, ?y) :- seen(?y, ex:a), node(?x) .
+    alone(?x) :- node(?x), NOT ex:D[?x], NOT seen(?x, ex:a), NOT [?x, ?x, ?x] .
+""").rules
+"""Rules with variables where relations are split, in heads, bodies and negations, beside rules with constants there."""
+
+
+@given(st.sets(st.sampled_from(range(len(GENERIC))), min_size=3), st.integers(0, 2**32))
+@ONCE
+def test_facts_that_generic_rules_derive_reach_the_parts_they_belong_to(chosen: set[int], seed: int) -> None:
+    rng, program = Random(seed), Program(tuple(GENERIC[number] for number in sorted(chosen)))
+    names = [f"<{EX}{name}>" for name in ("a", "p", "q", "C", "D")]
+    predicates = [f"<{EX}{name}>" for name in ("sub", "domain", "p")] + [TYPE]
+    facts = [Atom(TRIPLE, (rng.choice(names), rng.choice(predicates), rng.choice(names))) for _ in range(12)]
+    facts += [Atom(TRIPLE, (rng.choice(names), TYPE, f"<{EX}Symmetric>")), Atom("node", (names[0],)), Atom("node", (names[3],))]
+    found = split(program)
+    assert_same(joined(found, facts), everything(materialised(program, facts)), f"{program}\n{found.program}\n{facts}")
 
 
 @pytest.mark.parametrize("rules", SETS)
