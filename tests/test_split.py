@@ -160,9 +160,9 @@ GENERIC = parse("""
 @ONCE
 def test_facts_that_generic_rules_derive_reach_the_parts_they_belong_to(chosen: set[int], seed: int) -> None:
     rng, program = Random(seed), Program(tuple(GENERIC[number] for number in sorted(chosen)))
-    names = [f"<{EX}{name}>" for name in ("a", "p", "q", "C", "D")]
+    names = [*(f"<{EX}{name}>" for name in ("a", "p", "q", "C", "D")), TYPE]
     predicates = [f"<{EX}{name}>" for name in ("sub", "domain", "p")] + [TYPE]
-    facts = [Atom(TRIPLE, (rng.choice(names), rng.choice(predicates), rng.choice(names))) for _ in range(12)]
+    facts = [Atom(TRIPLE, (rng.choice(names), rng.choice(predicates), rng.choice(names))) for _ in range(16)]
     facts += [Atom(TRIPLE, (rng.choice(names), TYPE, f"<{EX}Symmetric>")), Atom("node", (names[0],)), Atom("node", (names[3],))]
     found = split(program)
     assert_same(joined(found, facts), everything(materialised(program, facts)), f"{program}\n{found.program}\n{facts}")
