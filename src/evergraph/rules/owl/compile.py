@@ -18,12 +18,12 @@ by text, so that two files that say the same in another order give the same prog
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from evergraph.formats import expand
-from evergraph.rules.model import OWL, TRIPLE, TYPE, Atom, Program, Rule
+from evergraph.rules.model import OWL, TRIPLE, TYPE, XSD, Atom, Program, Rule
 from evergraph.rules.owl.axioms import ABOUT, AMONG, BETWEEN, assertion, equivalent, negative_assertion
 from evergraph.rules.owl.expressions import Expression, Expressions, Property, show, show_property
 from evergraph.rules.owl.sides import MOST_BODIES, Sides, TooMany
@@ -40,6 +40,7 @@ from evergraph.rules.owl.vocabulary import (
     FIRST,
     IMPORTS,
     INVERSE,
+    LANGUAGE_RANGE,
     MEMBERS,
     NEGATIVE,
     NOTHING,
@@ -140,10 +141,10 @@ class Compiler:
             try:
                 self._look(subject, predicate, value)
             except Malformed as error:
-                self._list(subject, predicate, value, f"malformed: {error}")
+                self._list(subject, predicate, value, error)
             except TooMany:
                 self._axioms[-1][2].lost[TOO_MANY] = None
-        self._axioms.sort(key=lambda axiom: axiom[:2])
+        self._axioms.sort(key=lambda axiom: (*axiom[:2], tuple(axiom[2].lost)))
         rules: dict[tuple[Atom, object], Rule] = {}
         for _, _, sides in self._axioms:
             for rule in sides.rules:
@@ -155,7 +156,7 @@ class Compiler:
         if predicate == IMPORTS:
             if owl("Ontology") not in self.triples.types(value):
                 self.axiom(f"Import {self.name(value)}").lost["is not followed; give its file as well"] = None
-        elif subject in self._annotated or predicate in self._annotating or predicate in (FIRST, REST):
+        elif subject in self._annotated or predicate in self._annotating or _is_part(predicate):
             return
         elif predicate == TYPE:
             self._look_at_type(subject, value)
@@ -169,7 +170,7 @@ class Compiler:
             if AMONG.keys().isdisjoint(self.triples.types(subject)):
                 raise Malformed("members that are not said to be different or disjoint")
         elif predicate in NEGATIVE_PARTS:
-            self._once(subject, negative_assertion)
+            self._look_at_negative(subject)
         elif predicate.startswith(f"<{OWL}") and predicate != SAME:
             raise Malformed("no word of OWL 2 for an axiom")
         elif not self._is_expression(subject):
@@ -183,7 +184,7 @@ class Compiler:
         elif value in AMONG:
             AMONG[value](self, subject)
         elif value == NEGATIVE:
-            self._once(subject, negative_assertion)
+            self._look_at_negative(subject)
         elif value in DECLARATIONS or self._is_expression(subject):
             return
         elif not value.startswith("<") or value == NOTHING:
@@ -202,17 +203,23 @@ class Compiler:
         elif self.triples.of(subject).keys().isdisjoint(CONSTRUCTORS):
             raise Malformed("a restriction that restricts nothing")
 
-    def _once(self, subject: str, look: Callable[[Compiler, str], None]) -> None:
-        if subject not in self._looked_at:
-            self._looked_at.add(subject)
-            look(self, subject)
+    def _look_at_negative(self, subject: str) -> None:
+        """Once, whichever of its triples comes first."""
+        if subject in self._looked_at:
+            return
+        self._looked_at.add(subject)
+        self._kind = KINDS.index(NEGATIVE)
+        try:
+            negative_assertion(self, subject)
+        except Malformed as error:
+            self._list(subject, TYPE, NEGATIVE, error)
 
     def _is_expression(self, node: str) -> bool:
         return node.startswith("_:") and not EXPRESSION_MARKS.isdisjoint(self.triples.of(node))
 
-    def _list(self, subject: str, predicate: str, value: str, reason: str) -> None:
+    def _list(self, subject: str, predicate: str, value: str, error: Malformed) -> None:
         """A triple that is no axiom but should have been one."""
-        self.axiom(" ".join(map(self.name, (subject, predicate, value)))).lost[reason] = None
+        self.axiom(" ".join(map(self.name, (subject, predicate, value)))).lost[f"malformed: {error}"] = None
 
     def _all_facts(self) -> Iterator[Atom]:
         """Assertions and what axioms came down to, sorted; anonymous individuals by what is said of them."""
@@ -221,3 +228,8 @@ class Compiler:
         labels = label_individuals((str(s), str(p), str(o)) for s, p, o in (fact.terms for fact in said))
         renamed = {(fact.relation, tuple(labels.get(str(t), str(t)) for t in fact.terms)) for fact in said}
         return (Atom(relation, terms) for relation, terms in sorted(renamed))
+
+
+def _is_part(predicate: str) -> bool:
+    """Cells of lists, and the facets of datatype restrictions, which are nodes of their own."""
+    return predicate in (FIRST, REST, LANGUAGE_RANGE) or predicate.startswith(f"<{XSD}")

@@ -134,7 +134,7 @@ class Expressions:
         try:
             return self._construct(node, constructor, value)[0]
         except Malformed as error:
-            return Beyond(str(error))
+            return Beyond(f"malformed: {error}")
 
     def property(self, node: str) -> Property:
         """A property, or the inverse of one."""
@@ -158,7 +158,7 @@ class Expressions:
             try:
                 self._read[node] = self._anonymous(node)
             except Malformed as error:
-                self._read[node] = Beyond(str(error)), 1
+                self._read[node] = Beyond(f"malformed: {error}"), 1
         return self._read[node]
 
     def _anonymous(self, node: str) -> tuple[Expression, int]:

@@ -23,7 +23,7 @@ def _rdfs(name: str) -> str:
     return f"<{RDFS}{name}>"
 
 
-FIRST, REST, NIL = (f"<{RDF}{name}>" for name in ("first", "rest", "nil"))
+FIRST, REST, NIL, LANGUAGE_RANGE = (f"<{RDF}{name}>" for name in ("first", "rest", "nil", "langRange"))
 SUB_CLASS, SUB_PROPERTY, DOMAIN, RANGE = map(_rdfs, ("subClassOf", "subPropertyOf", "domain", "range"))
 SAME, DIFFERENT, INVERSE, IMPORTS = map(owl, ("sameAs", "differentFrom", "inverseOf", "imports"))
 ON_PROPERTY, ON_CLASS, ON_DATA_RANGE = map(owl, ("onProperty", "onClass", "onDataRange"))
