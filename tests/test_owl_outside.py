@@ -161,6 +161,13 @@ OUTSIDE = {
         "is not followed; give its file as well",
         [],
     ),
+    "rule of SWRL": (
+        "@prefix swrl: <http://www.w3.org/2003/11/swrl#> ."
+        ":r a swrl:Imp ; swrl:body () ; swrl:head ([ a swrl:ClassAtom ; swrl:classPredicate :A ; swrl:argument1 :i ]) .",
+        "Rule :r",
+        "SWRL is not read; write the rule in a .dlog file",
+        [],
+    ),
     "restriction without property": (
         ":A rdfs:subClassOf [ owl:someValuesFrom :B ] .",
         ":A SubClassOf […]",

@@ -103,6 +103,11 @@ def test_rules_show_prints_the_program_and_says_what_falls_outside(run: Run) -> 
     assert ended.err == f"outside: {COLOR} ({REASON})\nwine.ttl: {COUNT}\n"
 
 
+def test_the_page_shows_what_the_command_prints() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "ontologies.md").read_text(encoding="utf-8")
+    assert f"$ evergraph rules show wine.ttl\n{SHOWN}outside: {COLOR} ({REASON})\nwine.ttl: {COUNT}\n" in page
+
+
 def test_rules_show_of_rules_says_nothing_of_outside(run: Run) -> None:
     assert run("rules", "show", "rhodf").err == ""
 

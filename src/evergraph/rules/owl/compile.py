@@ -49,6 +49,8 @@ from evergraph.rules.owl.vocabulary import (
     SAME,
     SOURCE,
     SUB_PROPERTY,
+    SWRL,
+    SWRL_RULE,
     TARGET,
     TARGET_VALUE,
     owl,
@@ -86,7 +88,14 @@ def compile_ontology(sources: Sequence[str | Path]) -> Ontology:
 
 
 class Compiler:
-    """Looks at every triple of an ontology once."""
+    """Looks at every triple of an ontology once.
+
+    >>> from evergraph.rules.owl.vocabulary import ON_PROPERTY, SUB_CLASS
+    >>> restriction = [("_:r", ON_PROPERTY, "<e:p>"), ("_:r", owl("allValuesFrom"), "<e:B>")]
+    >>> print(Compiler(Triples([("<e:A>", SUB_CLASS, "_:r"), *restriction]), {}).run().program, end="")
+    #[name("<e:A> SubClassOf <e:p> only <e:B>")]
+    <e:B>[?y] :- <e:A>[?x], <e:p>[?x, ?y] .
+    """
 
     def __init__(self, triples: Triples, prefixes: Mapping[str, str]) -> None:
         self.triples, self._prefixes = triples, prefixes
@@ -185,7 +194,9 @@ class Compiler:
             AMONG[value](self, subject)
         elif value == NEGATIVE:
             self._look_at_negative(subject)
-        elif value in DECLARATIONS or self._is_expression(subject):
+        elif value == SWRL_RULE:
+            self.axiom(f"Rule {self.name(subject)}").lost["SWRL is not read; write the rule in a .dlog file"] = None
+        elif value in DECLARATIONS or value.startswith(SWRL) or self._is_expression(subject):
             return
         elif not value.startswith("<") or value == NOTHING:
             assertion(self, subject, value)
@@ -231,5 +242,5 @@ class Compiler:
 
 
 def _is_part(predicate: str) -> bool:
-    """Cells of lists, and the facets of datatype restrictions, which are nodes of their own."""
-    return predicate in (FIRST, REST, LANGUAGE_RANGE) or predicate.startswith(f"<{XSD}")
+    """Cells of lists, the facets of datatype restrictions, and atoms of SWRL, which are nodes of their own."""
+    return predicate in (FIRST, REST, LANGUAGE_RANGE) or predicate.startswith((f"<{XSD}", SWRL))

@@ -1,4 +1,4 @@
-"""From a head and a body with numbered variables to a rule that can be read, a fact, or the reason why it is neither.
+"""From a head and a body, as expressions gave them, to a rule that can be read, a fact, or the reason why it is neither.
 
 Trap: a body may be empty (everything there is) or unsafe, and it may fix a variable to two individuals, who then must be the
 same. All of that is settled here, so that the translation of expressions need not think of it.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 
 from evergraph.rules.model import TRIPLE, Atom, Comparison, Operator, Rule, Term, Variable
 from evergraph.rules.owl.expressions import Property
@@ -32,6 +33,17 @@ class Body:
         return Body(self.items + other.items, self.fixed + other.fixed)
 
 
+@cache
+def variable(number: int) -> Variable:
+    """x, y, z, u, v, w, x1, y1 and so on."""
+    turn, place = divmod(number, len(LETTERS))
+    return Variable(f"{LETTERS[place]}{turn or ''}")
+
+
+def _number(v: Variable) -> int:
+    return LETTERS.index(v.name[0]) + len(LETTERS) * int(v.name[1:] or 0)
+
+
 def atom(property_: Property, x: Term, y: Term) -> Atom:
     """The triple in which a property, or the inverse of one, leads from x to y."""
     return Atom(TRIPLE, (y, property_.iri, x) if property_.inverse else (x, property_.iri, y))
@@ -45,7 +57,7 @@ def inconsistency(rule: str, x: Term, y: Term) -> Atom:
 def finish(head: Atom, body: Body, name: str) -> Rule | Atom | str | None:
     """The rule, or the fact if nothing is left to ask; why it cannot be said; None if it says nothing.
 
-    Variables are called x, y, z and so on in the order in which the expression brought them up.
+    Variables that other bodies of the axiom use leave gaps in their row, which are closed.
     """
     fixed, items = _fix(body)
     said = _replace_atom(head, fixed)
@@ -62,8 +74,8 @@ def finish(head: Atom, body: Body, name: str) -> Rule | Atom | str | None:
         return said
     if any(isinstance(t, str) and t.startswith("_:") for item in (said, *items) for t in _terms(item)):
         return ANONYMOUS
-    in_order = sorted(bound, key=lambda v: int(v.name))
-    letters: dict[Term, Term] = {variable: Variable(_letter(i)) for i, variable in enumerate(in_order)}
+    in_order = sorted(bound, key=_number)
+    letters: dict[Term, Term] = {v: variable(i) for i, v in enumerate(in_order) if v != variable(i)}
     return Rule(_replace_atom(said, letters), tuple(_replace(item, letters) for item in items), name)
 
 
@@ -71,9 +83,9 @@ def _fix(body: Body) -> tuple[dict[Term, Term], tuple[Item, ...]]:
     """The terms that variables are fixed to, and the items with these in their place, each once."""
     fixed: dict[Term, Term] = {}
     equal = []
-    for variable, term in body.fixed:
-        if fixed.setdefault(variable, term) != term:
-            equal.append(Atom(TRIPLE, (fixed[variable], SAME, term)))
+    for x, term in body.fixed:
+        if fixed.setdefault(x, term) != term:
+            equal.append(Atom(TRIPLE, (fixed[x], SAME, term)))
     items = dict.fromkeys(_replace(item, fixed) for item in (*body.items, *equal))
     return fixed, tuple(item for item in items if not _always(item))
 
@@ -97,6 +109,8 @@ def _replace_atom(item: Atom, terms: dict[Term, Term]) -> Atom:
 
 
 def _replace(item: Item, terms: dict[Term, Term]) -> Item:
+    if not terms:
+        return item
     if isinstance(item, Atom):
         return _replace_atom(item, terms)
     return Comparison(item.operator, terms.get(item.left, item.left), terms.get(item.right, item.right))
@@ -108,8 +122,3 @@ def _terms(item: Item) -> tuple[Term, ...]:
 
 def _predicates(items: Iterable[Item]) -> set[Term]:
     return {item.terms[1] for item in items if isinstance(item, Atom)}
-
-
-def _letter(number: int) -> str:
-    turn, place = divmod(number, len(LETTERS))
-    return f"{LETTERS[place]}{turn or ''}"

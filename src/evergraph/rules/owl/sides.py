@@ -41,7 +41,7 @@ from evergraph.rules.owl.expressions import (
     Some,
     Value,
 )
-from evergraph.rules.owl.finish import Body, atom, finish, inconsistency
+from evergraph.rules.owl.finish import Body, atom, finish, inconsistency, variable
 from evergraph.rules.owl.vocabulary import KNOWN_DATATYPES, LITERAL, NOTHING, SAME, THING
 
 MOST_BODIES = 1000
@@ -70,7 +70,7 @@ class Sides:
 
     def fresh(self) -> Variable:
         self._variables += 1
-        return Variable(str(self._variables - 1))
+        return variable(self._variables - 1)
 
     def implies(self, left: Expression, right: Expression) -> None:
         """`left ⊑ right`."""

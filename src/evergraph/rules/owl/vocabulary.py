@@ -65,6 +65,9 @@ MEMBERS = (owl("members"), owl("distinctMembers"))
 NEGATIVE = owl("NegativePropertyAssertion")
 SOURCE, ASSERTED, TARGET, TARGET_VALUE = map(owl, ("sourceIndividual", "assertionProperty", "targetIndividual", "targetValue"))
 
+SWRL = "<http://www.w3.org/2003/11/swrl#"
+SWRL_RULE = f"{SWRL}Imp>"
+
 KNOWN_DATATYPES = {f"<{XSD}{name}>" for name in SPACES}
 """Datatypes whose values the built-ins `DATATYPE` and `ILLTYPED` know."""
 _OTHER_DATATYPES = {f"<{RDF}{name}>" for name in ("langString", "PlainLiteral", "XMLLiteral", "HTML")}
