@@ -3,12 +3,13 @@
 Random ontologies of axioms that rules can say in whole. Compared are the class and property assertions about individuals, and
 the contradictions. Compiled rules derive `owl:sameAs` but replace nothing by its equals, so the law with axioms of equality
 adds the rules of `owl2rl` that do; there contradictions are compared by name, since `owl2rl` replaces individuals in the
-ontology too and finds each culprit under all its names.
+ontology too and finds each culprit under all its names. And whatever triples there are, they compile.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 
 from hypothesis import given, settings
@@ -16,7 +17,28 @@ from hypothesis import strategies as st
 
 from conftest import assert_same, everything
 from evergraph import KnowledgeGraph, Program
+from evergraph.rules.model import PREFIXES, TYPE
 from evergraph.rules.owl import compile_ontology
+from evergraph.rules.owl.axioms import ABOUT, AMONG, BETWEEN
+from evergraph.rules.owl.compile import Compiler
+from evergraph.rules.owl.triples import Triple, Triples
+from evergraph.rules.owl.vocabulary import (
+    ASSERTED,
+    BOTTOMS,
+    EXPRESSION_PARTS,
+    FIRST,
+    LITERAL,
+    MEMBERS,
+    NEGATIVE,
+    NIL,
+    NOTHING,
+    REST,
+    SOURCE,
+    TARGET,
+    TARGET_VALUE,
+    THING,
+    TOPS,
+)
 from ontologies import EX, HEADER
 
 CLASSES, PROPERTIES, INDIVIDUALS = ([f":{name}" for name in names] for names in ("ABCD", "pqr", "ijkl"))
@@ -133,3 +155,27 @@ def test_with_equality_added_they_still_do(equal: list[str], ontology: list[str]
 
 def _by_name(fact: str) -> str:
     return fact.partition(",")[0] if fact.startswith("inconsistency") else fact
+
+
+# -- anything at all ---------------------------------------------------------------------------------------------------
+
+NODES = [*(f"<{EX}{name}>" for name in "ABpqi"), *(f"_:{name}" for name in "abcdef")]
+ODD = ['"1"', '"0"', '"x"', NIL, THING, NOTHING, LITERAL, *sorted(TOPS | BOTTOMS)]
+PARTS = [*sorted(EXPRESSION_PARTS), FIRST, REST, *MEMBERS, SOURCE, ASSERTED, TARGET, TARGET_VALUE]
+any_triples = st.one_of(
+    st.tuples(st.sampled_from(NODES), st.sampled_from([*BETWEEN, *PARTS, f"<{EX}p>"]), st.sampled_from(NODES + ODD)),
+    st.tuples(st.sampled_from(NODES), st.just(TYPE), st.sampled_from([*ABOUT, *AMONG, NEGATIVE, NOTHING, *NODES])),
+    st.tuples(st.sampled_from(NODES), st.just(REST), st.just(NIL)),
+)
+
+
+@given(st.lists(any_triples, max_size=40, unique=True), st.randoms(use_true_random=False))
+@settings(max_examples=300)
+def test_any_triples_compile_to_a_program_that_parses_in_whatever_order(triples: list[Triple], random: Random) -> None:
+    once = Compiler(Triples(triples), PREFIXES).run()
+    assert Program.parse(str(once.program)) == once.program
+    assert not any("_:" in str(term) for rule in once.program.rules for atom in (rule.head, *rule.atoms) for term in atom.terms)
+    random.shuffle(triples)
+    again = Compiler(Triples(triples), PREFIXES).run()
+    assert again.program.rules == once.program.rules
+    assert again.outside == once.outside

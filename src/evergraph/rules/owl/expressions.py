@@ -2,7 +2,8 @@
 
 Contract: every node gives an expression. One that is malformed, or that no rule could ever say, is `Beyond` with its reason, so
 that the axiom around it can still be compiled as far as it goes. Blank nodes do not survive: a tree knows only IRIs, literals
-and anonymous individuals. Trap: nodes may refer to themselves, or to each other in ways that unfold without end; both are cut.
+and anonymous individuals. Trap: nodes may refer to themselves, or to each other in ways that unfold without end; then the whole
+expression is `Beyond`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from evergraph.rules.owl.vocabulary import (
 Name = Callable[[str], str]
 """A term as its reader writes it."""
 
-MOST_PARTS = 10_000
+MOST_PARTS = 100_000
 DEEPEST = 100
 _NUMBER = re.compile(r'"\+?([0-9]{1,9})"(?:\^\^<[^>]*>)?$')
 
@@ -117,6 +118,10 @@ Expression = Named | Data | And | Or | Not | OneOf | Some | Only | Value | Itsel
 EVERYTHING, NONE = Named(THING), Named(NOTHING)
 
 
+class Endless(Malformed):
+    """An expression without end, or so large that it might as well have none."""
+
+
 class Expressions:
     """Reads nodes; a node is read once."""
 
@@ -127,7 +132,10 @@ class Expressions:
 
     def of(self, node: str) -> Expression:
         """The class expression or data range that a node stands for. Cost: linear in the expression."""
-        return self._sized(node)[0]
+        try:
+            return self._sized(node)[0]
+        except Endless as error:
+            return Beyond(f"malformed: {error}")
 
     def defined(self, node: str, constructor: str, value: str) -> Expression:
         """What one constructor of a node says; for names that carry a definition themselves, as in OWL 1."""
@@ -157,6 +165,8 @@ class Expressions:
         if node not in self._read:
             try:
                 self._read[node] = self._anonymous(node)
+            except Endless:  # not only this node: all that it is in
+                raise
             except Malformed as error:
                 self._read[node] = Beyond(f"malformed: {error}"), 1
         return self._read[node]
@@ -165,22 +175,20 @@ class Expressions:
         if not node.startswith("_:"):
             raise Malformed("a literal where a class is expected")
         if node in self._path:
-            raise Malformed("an expression that contains itself")
+            raise Endless("an expression that contains itself")
         if len(self._path) == DEEPEST:
-            raise Malformed(f"nested deeper than {DEEPEST} levels")
+            raise Endless(f"nested deeper than {DEEPEST} levels")
         said = self.triples.of(node)
         found = [(name, value) for name in CONSTRUCTORS for value in said.get(name, ())]
         if len(found) != 1:
-            raise Malformed(
-                "an anonymous class that says more than one thing" if found else "an anonymous class that says nothing"
-            )
+            raise Malformed(f"an anonymous class that says {'more than one thing' if found else 'nothing'}")
         self._path.append(node)
         try:
             expression, size = self._construct(node, *found[0])
         finally:
             self._path.pop()
         if size > MOST_PARTS:
-            raise Malformed(f"more than {MOST_PARTS:,} parts")
+            raise Endless(f"more than {MOST_PARTS:,} parts")
         return expression, size
 
     def _construct(self, node: str, constructor: str, value: str) -> tuple[Expression, int]:
