@@ -2,7 +2,7 @@
 
 Bars are ours, hollow marks the paper's averages where they can be read; `OoM` stands where its engine ran out of memory.
 Traps: the scale is logarithmic; a figure of 0 ms, as the paper has for queries on a materialisation, has no place on it. Only
-the least Change that was measured is drawn: the paper found no difference between the two, and its lines are no better there.
+the least Change that was measured is drawn: the paper found no great difference between its two.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ def _panel(axis: Any, cells: Sequence[Cell], places: Sequence[tuple[str, int]]) 
         known = {x: cell.paper.get(name) for x, cell in drawn.items()}
         marks = [(x, figure) for x, figure in known.items() if isinstance(figure, int | float) and figure > 0]
         if marks:
-            axis.scatter(*zip(*marks, strict=True), s=22, facecolors="none", edgecolors=COLOURS[name], zorder=3)
-    axis.scatter([], [], s=22, facecolors="none", edgecolors="black", label="Volz et al. 2003")
+            axis.scatter(*zip(*marks, strict=True), s=22, facecolors="white", edgecolors=COLOURS[name], zorder=3)
+    axis.scatter([], [], s=22, facecolors="white", edgecolors="black", label="Volz et al. 2003")
     for cell in cells:
         if cell.paper["set-up"] == OOM:
             place = places.index((cell.kind, cell.depth))
