@@ -105,10 +105,10 @@ def test_the_appendix_has_a_figure_or_a_gap_for_every_measure() -> None:
 
 
 def test_the_figures_stand_in_the_scanned_appendix() -> None:
-    """Three lines of the scan, as they stand there."""
+    """Three lines of the scan, one without a figure that it repeats."""
     scan = {
         ("dl", 4, 15): "2774 2523 3515 3720 2894 4757 61979 50944 66395 61283 47528 58339 58104 58655 90277 89940 90910 0",
-        ("dl", 4, 10): "2764 2523 3475 2894 4747 52613 47128 65214 51864 47047 56754 56371 57002 136128 134463 137928 137928 137928 0",
+        ("dl", 4, 10): "2764 2523 3475 2894 4747 52613 47128 65214 51864 47047 56754 56371 57002 136128 134463 137928 137928 0",
         ("database", 3, 10): "152 70 265 151 431 1492 1382 1722 1489 1392 1402 1392 1412 1399 1389 1392 1402 0",
     }
     for line, text in scan.items():
