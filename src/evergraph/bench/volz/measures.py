@@ -13,6 +13,8 @@ Departures: (a) has no goal-directed evaluation behind it: it is a graph of its 
 Invariant: after each step of the first run, the graph is what a new graph has of the rules and facts that should be left; that
     is compared outside the timing, and a cell where it does not hold is `wrong`.
 Cost and traps: a cell that is stopped at the limit keeps what it has; its last graph is in no state to be used, and is not.
+    What one step leaves undone the next one pays: if a graph makes its maintenance program anew after a change of rules, that
+    is in `remove facts`.
 """
 
 from __future__ import annotations
