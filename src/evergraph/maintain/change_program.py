@@ -43,8 +43,8 @@ from evergraph.errors import UserError
 from evergraph.maintain.maintenance_program import Rewriting
 from evergraph.maintain.states import State, States
 from evergraph.rules.model import Atom, BodyItem, Comparison, Negation, Program, Rule
+from evergraph.rules.shape import shape_of
 from evergraph.rules.stratify import strongly_connected
-from evergraph.rules.variables import same
 
 
 def rewrite_change(before: Program, after: Program, asserted: Collection[str] | None = None) -> Program:
@@ -59,7 +59,7 @@ class RuleChange:
     """What is derived anew, and the program that does it."""
 
     def __init__(self, before: Program, after: Program, asserted: Collection[str] | None = None) -> None:
-        old, new = ({same(rule): rule for rule in program.rules} for program in (before, after))
+        old, new = ({shape_of(rule): rule for rule in program.rules} for program in (before, after))
         changed = [rule for key, rule in (old | new).items() if (key in old) != (key in new)]
         _check_arities(before, after)
         kept = {rule.head.relation for rule in after.rules}

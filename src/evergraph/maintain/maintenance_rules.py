@@ -35,10 +35,9 @@ from enum import StrEnum
 
 from evergraph.maintain.maintenance_program import Rewriting
 from evergraph.maintain.states import State, States
-from evergraph.rules.model import Atom, BodyItem, Program, Rule
-from evergraph.rules.variables import same
+from evergraph.rules.model import Program, Rule
+from evergraph.rules.shape import Identity, shape_of
 
-Key = tuple[Atom, tuple[BodyItem, ...]]
 """A rule up to its name and those of its variables."""
 
 
@@ -52,9 +51,9 @@ class MaintenanceRules:
 
     def __init__(self, program: Program | None = None) -> None:
         self.maintenance_rules: set[Rule] = set()
-        self._rules: dict[Key, Rule] = {}
-        self._by_predicate: dict[str, set[Key]] = {}
-        self._made: dict[Key | str, tuple[list[State], set[Rule]]] = {}
+        self._rules: dict[Identity, Rule] = {}
+        self._by_predicate: dict[str, set[Identity]] = {}
+        self._made: dict[Identity | str, tuple[list[State], set[Rule]]] = {}
         """By rule and by predicate: the states that its maintenance rules name, and these rules."""
         self._numbered = 0
         if program is not None:
@@ -76,7 +75,7 @@ class MaintenanceRules:
 
     def rule_maintenance(self, rule: Rule) -> frozenset[Rule]:
         """The maintenance rules of a rule; none if it is not there."""
-        key = same(rule)
+        key = shape_of(rule)
         return frozenset(self._made[key][1]) if key in self._made else frozenset()
 
     def rules_of(self, predicate: str) -> tuple[Rule, ...]:
@@ -88,14 +87,14 @@ class MaintenanceRules:
         Cost: strata and names of the program, and the maintenance rules of what changed.
         """
         inserting = operator == Operator.INSERT
-        changes = {key: rule for key, rule in ((same(rule), rule) for rule in rules) if (key in self._rules) != inserting}
+        changes = {key: rule for key, rule in ((shape_of(rule), rule) for rule in rules) if (key in self._rules) != inserting}
         for key, rule in changes.items():  # R = R ∘ Changes
             if inserting:
                 self._rules[key] = self._named(rule)
             else:
                 del self._rules[key]
         states = States(Program(self.rules))
-        strata = {same(rule): stratum for stratum, rule in states.rules}
+        strata = {shape_of(rule): stratum for stratum, rule in states.rules}
         for key, rule in changes.items():
             p = rule.head.relation
             if inserting:
@@ -113,7 +112,7 @@ class MaintenanceRules:
                 self._drop(key)
         self._rename(states, strata)
 
-    def _rename(self, states: States, strata: dict[Key, int]) -> None:
+    def _rename(self, states: States, strata: dict[Identity, int]) -> None:
         """Replace what names states that are called otherwise now."""
         for p in self._by_predicate:
             if self._made[p][0] != states.all(p):
@@ -139,11 +138,11 @@ class MaintenanceRules:
         phases = (rewriting.deletions, rewriting.rederivations, rewriting.insertions)
         return _named_states(states, rule, stratum), {made for phase in phases for made in phase(rule, stratum)}
 
-    def _put(self, key: Key | str, states: list[State], made: set[Rule]) -> None:
+    def _put(self, key: Identity | str, states: list[State], made: set[Rule]) -> None:
         self._made[key] = states, made
         self.maintenance_rules |= made
 
-    def _drop(self, key: Key | str) -> None:
+    def _drop(self, key: Identity | str) -> None:
         self.maintenance_rules -= self._made.pop(key)[1]
 
     def _named(self, rule: Rule) -> Rule:

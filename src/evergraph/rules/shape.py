@@ -16,11 +16,12 @@ from evergraph.rules.model import TRIPLE, TYPE, Atom, Comparison, Negation, Rule
 Shape = tuple[str | None, ...]
 """Relations, operators, variables by number (`?0`, `?1`, …), and None in the place of each constant."""
 Constants = tuple[str, ...]
+Identity = tuple[Shape, Constants]
 
 _NUMBERED = [f"?{i}" for i in range(64)]
 
 
-def shape_of(rule: Rule) -> tuple[Shape, Constants]:
+def shape_of(rule: Rule) -> Identity:
     """The identity of a rule. Cost: linear in its terms, some microseconds."""
     names: dict[str, str] = {}
     out: list[str | None] = []
