@@ -30,7 +30,7 @@ from evergraph.cli.common import (
 )
 from evergraph.errors import UserError
 
-rules_app = typer.Typer(help="Look at rules.", no_args_is_help=True)
+rules_app = typer.Typer(help="Look at rules, compare them, and change those of a store.", no_args_is_help=True)
 
 
 def materialise(
