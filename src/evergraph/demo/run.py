@@ -1,4 +1,4 @@
-"""Load a small university graph into a store, insert a fact, delete one, show what each step made true and why; ask, verify."""
+"""A small university graph in a store: insert a fact, delete one, add a rule; what each made true, and why; ask, verify."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ QUESTION = """PREFIX : <http://example.org/>
 SELECT ?who ?what WHERE { ?who :memberOf ?what } ORDER BY ?who ?what"""
 INSERTION = "<http://example.org/grace> <http://example.org/headOf> <http://example.org/databases> ."
 DELETION = "<http://example.org/grace> <http://example.org/advisor> <http://example.org/alan> ."
+RULE = """@prefix : <http://example.org/> .
+:colleague[?x, ?y] :- :memberOf[?x, ?z], :memberOf[?y, ?z], ?x != ?y ."""
 STAYS = ("<http://example.org/grace>", f"<{RDF}type>", "<http://example.org/Person>")
 PREFIXES = {"http://example.org/": ":", RDF: "rdf:", RDFS: "rdfs:", OWL: "owl:"}
 
@@ -66,10 +68,16 @@ def _steps(console: Console, engine: Any, store: str, data: Path) -> None:
     console.print("   She is a person still, and this is why:")
     for line in str(reader.explain(STAYS)).splitlines():
         console.print(Text(f"   {_shorten(line)}"))
-    console.print("\n[bold]4. Ask the store[/] in SPARQL: who is a member of what?")
+    console.print("\n[bold]4. Add one rule[/]   " + RULE.splitlines()[-1].strip())
+    report = kg.update(insert_rules=RULE)
+    console.print(f"   {report.algorithm}: {report.derivations} derivations, {report.seconds:.2f} s; what it changed:")
+    for triple in sorted(report.inserted.triples):
+        console.print(Text(f"   + {_show(triple)}   follows", style="green"))
+    reader = KnowledgeGraph.open(store)
+    console.print("\n[bold]5. Ask the store[/] in SPARQL: who is a member of what?")
     for row in reader.query(QUESTION):
         console.print(f"   {_short(row.who)}  {_short(row.what)}")
-    console.print("\n[bold]5. Versions, and the proof[/]")
+    console.print("\n[bold]6. Versions, and the proof[/]")
     for version in Store(store).history():
         explicit_count, derived = sum(version.info.explicit.values()), sum(version.info.derived.values())
         console.print(
