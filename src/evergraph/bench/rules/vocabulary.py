@@ -1,0 +1,144 @@
+"""`evergraph bench vocabulary`: a vocabulary of 2,000 names over a million facts, replayed through twenty versions of itself.
+
+Each version is one update, made three times: as rules that come and go, by `auto` and by recomputation, and as triples that
+come and go under `rhodf`. After each, both graphs of rules must have as many facts, and the last is checked in full.
+Facts are as they were drawn for the first version: data is not rewritten when a vocabulary is.
+
+Prints a table, writes `vocabulary.json` and `vocabulary.png`. Exit code 1 if anything is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import pyarrow as pa
+from rich.table import Table
+
+from evergraph import KnowledgeGraph
+from evergraph.bench import results
+from evergraph.bench.rules.axioms import Axiom, iri, program
+from evergraph.bench.rules.command import say
+from evergraph.bench.rules.history import CLASSES, PROPERTIES, Vocabulary, first, versions
+from evergraph.maintain.verify import Differs
+from evergraph.report import Report
+from evergraph.rules.model import TYPE
+
+FACTS, INDIVIDUALS = 1_000_000, 300_000
+VERSIONS = 20
+WAYS = ("auto", "recompute", "triples")
+
+
+def main(scale: float, number: int, seed: int, out: Path) -> int:
+    """Replay so many versions, print a table, write `vocabulary.json` and the chart into `out`; 1 if anything is wrong."""
+    rng = Random(seed)
+    vocabulary = first(max(40, round(CLASSES * scale)), max(10, round(PROPERTIES * scale)), rng)
+    facts = draw_facts(vocabulary, max(100, round(FACTS * scale)), max(30, round(INDIVIDUALS * scale)), rng)
+    history = [sorted(axioms) for axioms in versions(vocabulary, number, rng)]
+    say(f"{len(history[0]):,} axioms over {facts.num_rows:,} facts, three times")
+    graphs = {way: KnowledgeGraph("rhodf" if way == "triples" else program(history[0])) for way in WAYS}
+    for way, graph in graphs.items():
+        graph.update(insert=facts)
+        if way == "triples":
+            graph.update(insert=_triples(history[0]))
+    rows = [step(version, before, after, graphs) for version, (before, after) in enumerate(pairwise(history), 1)]
+    wrong = [f"version {row['version']}: {row['line']}" for row in rows if row["line"]]
+    try:
+        graphs["auto"].verify()
+    except Differs as error:
+        wrong.append(f"after the last version: {error.message}")
+    more = {"scale": scale, "seed": seed, "axioms": len(history[0]), "facts": facts.num_rows, "wrong": wrong}
+    ratios = [row["ratio"] for row in rows]
+    more |= {"closure": len(graphs["auto"]), "least_ratio": min(ratios), "median_ratio": median(ratios)}
+    results.save(out / "vocabulary.json", rows, **more)
+    draw(rows, out / "vocabulary.png")
+    console = results.console()
+    console.print(table(rows, facts.num_rows, len(history[0])))
+    for line in wrong:
+        console.print(f"wrong: {line}", style="bold red", highlight=False, soft_wrap=True)
+    return 1 if wrong else 0
+
+
+def draw_facts(vocabulary: Vocabulary, number: int, individuals: int, rng: Random) -> pa.Table:
+    """Half of the facts say a type, half relate two individuals, by names drawn evenly. Cost: linear."""
+    classes, properties = vocabulary.names("subclass"), vocabulary.names("subproperty")
+    subjects = [iri(f"i{rng.randrange(individuals)}") for _ in range(number)]
+    types = number // 2
+    predicates = [TYPE] * types + [iri(rng.choice(properties)) for _ in range(number - types)]
+    objects = [iri(rng.choice(classes)) for _ in range(types)]
+    objects += [iri(f"i{rng.randrange(individuals)}") for _ in range(number - types)]
+    return pa.table({"subject": subjects, "predicate": predicates, "object": objects})
+
+
+def step(version: int, before: Sequence[Axiom], after: Sequence[Axiom], graphs: dict[str, KnowledgeGraph]) -> dict[str, Any]:
+    """One version: the axioms that went and came, and each way's time."""
+    went, came = sorted({*before} - {*after}), sorted({*after} - {*before})
+    rules = {"delete_rules": program(went), "insert_rules": program(came)}
+    triples = {"delete": _triples(went), "insert": _triples(came)}
+    changes: dict[str, Callable[[], Report]] = {
+        "auto": lambda: graphs["auto"].update(**rules),
+        "recompute": lambda: graphs["recompute"].update(**rules, algorithm="recompute"),
+        "triples": lambda: graphs["triples"].update(**triples),
+    }
+    row: dict[str, Any] = {"version": version, "axioms_deleted": len(went), "axioms_inserted": len(came), "line": ""}
+    for way, change in changes.items():
+        start = perf_counter()
+        report = change()
+        row[way] = perf_counter() - start
+        row[f"{way}_chose"] = report.algorithm
+        if way == "auto":
+            row |= {"facts_deleted": len(report.deleted), "facts_inserted": len(report.inserted)}
+    row["ratio"] = row["recompute"] / row["auto"]
+    sizes = [len(graphs[way]) for way in ("auto", "recompute")]
+    if sizes[0] != sizes[1]:
+        row["line"] = f"{sizes[0]:,} facts where recomputation has {sizes[1]:,}"
+    return row
+
+
+def _triples(axioms: Iterable[Axiom]) -> list[tuple[str, str, str]]:
+    return [axiom.triple for axiom in axioms]
+
+
+def table(rows: Sequence[dict[str, Any]], facts: int, axioms: int) -> Table:
+    out = Table(title=f"A vocabulary of {axioms:,} axioms over {facts:,} facts, version by version: milliseconds")
+    for name in ("version", "axioms −", "axioms +", "facts −", "facts +", "auto", "recompute", "times", "triples, auto"):
+        out.add_column(name, justify="right", no_wrap=True)
+    out.add_column("auto ran", no_wrap=True)
+    for row in rows:
+        numbers = (row[f"{what}_{way}"] for what in ("axioms", "facts") for way in ("deleted", "inserted"))
+        times = (f"{1000 * row['auto']:,.1f}", f"{1000 * row['recompute']:,.0f}", f"{row['ratio']:,.0f}")
+        out.add_row(
+            str(row["version"]), *(f"{n:,}" for n in numbers), *times, f"{1000 * row['triples']:,.1f}", row["auto_chose"]
+        )
+    return out
+
+
+def draw(rows: Sequence[dict[str, Any]], path: Path) -> bool:
+    """Seconds by version, a line for each way; False, and no file, where matplotlib is not installed."""
+    try:
+        import matplotlib
+
+        matplotlib.use("Agg")
+        from matplotlib import pyplot
+    except ImportError:
+        return False
+    colours = {"auto": "#1b7837", "recompute": "#7f7f7f", "triples": "#4c78a8"}
+    labels = {"auto": "rules, auto", "recompute": "rules, recompute", "triples": "triples under ρdf, auto"}
+    figure, axis = pyplot.subplots(figsize=(8, 4), layout="constrained")
+    for way in WAYS:
+        places = [row["version"] for row in rows]
+        axis.plot(places, [row[way] for row in rows], "o-", markersize=3, color=colours[way], label=labels[way])
+    axis.set_yscale("log")
+    axis.set_xlabel("version of the vocabulary")
+    axis.set_ylabel("seconds")
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.legend(frameon=False, fontsize=8)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120)
+    pyplot.close(figure)
+    return True
