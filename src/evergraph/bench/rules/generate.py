@@ -20,7 +20,7 @@ from evergraph.bench.rules.axioms import PREFIX, Axiom, iri
 from evergraph.bench.rules.forms import FORMS, SAME, fill
 from evergraph.rules.model import TYPE
 
-AXIOMS = {"subclass": 160_000, "subproperty": 30_000, "domain": 25_000, "range": 25_000}
+AXIOMS = {"subclass": 210_000, "subproperty": 10_000, "domain": 10_000, "range": 10_000}
 OTHERS = 10_000
 TYPES, RELATIONS = 800_000, 1_200_000
 INDIVIDUALS, HUBS = 500_000, 1000
@@ -103,7 +103,8 @@ def generate(folder: Path, scale: float = 1.0, seed: int = 0) -> Large:
         return f"i{rng.randrange(hubs)}"
 
     each = max(1, _scaled(OTHERS, scale) // len(FORMS))
-    others = {form: [fill(form, draw, form in SAME and n % 2 == 0) for n in range(each)] for form in FORMS}
+    drawn = {form: (fill(form, draw, form in SAME and n % 2 == 0) for n in range(each)) for form in FORMS}
+    others = {form: list(dict.fromkeys(rules)) for form, rules in drawn.items()}
     large = Large(axioms, others, folder)
     folder.mkdir(parents=True, exist_ok=True)
     _write(large, classes, properties, rng, scale, individuals, hubs)

@@ -156,7 +156,7 @@ class Changes:
 
 
 def _rules(lines: Sequence[str]) -> tuple[Rule, ...]:
-    return tuple(dict.fromkeys(Program.parse(PREFIX + "\n".join(lines)).rules))
+    return Program.parse(PREFIX + "\n".join(lines)).rules
 
 
 def _timed(change: Callable[[], Report]) -> tuple[float, Report]:
