@@ -19,6 +19,7 @@ MISTAKES = {
     "EG006": "built-in used wrongly",
     "EG007": "unknown rule set",
     "EG008": "include that includes itself",
+    "EG009": "no such rule",
     "EG101": "file not found or not readable",
     "EG102": "unknown file type",
     "EG103": "malformed data",

@@ -13,6 +13,7 @@ from evergraph.errors import UserError
 from evergraph.inputs import COLUMNS
 from evergraph.plan.compile import Plan
 from evergraph.plan.model import Key
+from evergraph.plan.rulebook import Rulebook
 from evergraph.rules.model import TRIPLE, Atom, Program
 from evergraph.rules.printer import print_atom
 from evergraph.store import Snapshot, Store
@@ -31,7 +32,7 @@ RESULTS = ("rdflib", "arrow", "pandas", "spark")
 class Reading:
     """What a graph answers. The fields are set by whoever makes it."""
 
-    _rules: Program
+    _book: Rulebook
     _dictionary: Dictionary
     _values: Values
     _engine: Engine
@@ -75,8 +76,9 @@ class Reading:
         """The rows of a named relation, as rdflib terms."""
         rows = self._engine.rows(name, Which.ALL)
         if rows is None:
-            if name not in self._rules.relations:
-                known = ", ".join(sorted(self._rules.relations)) or "none"
+            relations = Program(tuple(self._book.samples)).relations
+            if name not in relations:
+                known = ", ".join(sorted(relations)) or "none"
                 raise UserError("EG301", f"no relation is called {name!r}", f"the rules mention: {known}")
             return []
         return list(rdflib_rows([self._dictionary.decode(c) for c in rows])) if rows else [()]
@@ -88,7 +90,7 @@ class Reading:
     @property
     def rules(self) -> Program:
         """The program in force."""
-        return self._rules
+        return self._book.program
 
     def _blocks(self, columns: Sequence[Ids] | None) -> Iterator[tuple[pa.Array, pa.Array, pa.Array]]:
         if columns is None:

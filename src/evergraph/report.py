@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from evergraph.engines.base import Counts, Difference, Missed
+from evergraph.engines.base import Change, Counts, Difference, Missed
 from evergraph.maintain.outcome import Outcome, Phase
-from evergraph.rules.model import TRIPLE
+from evergraph.rules.model import TRIPLE, Rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,8 @@ class Report:
     """The version of the store that the update made."""
     missed: Missed = field(default_factory=Missed)
     """Facts that were to be deleted and were not explicit."""
+    rules_inserted: tuple[Rule, ...] = ()
+    rules_deleted: tuple[Rule, ...] = ()
 
     @property
     def seconds(self) -> float:
@@ -64,6 +66,8 @@ class Report:
             "examined": self.examined,
             "expected": self.expected,
             "version": self.version,
+            "rules_inserted": len(self.rules_inserted),
+            "rules_deleted": len(self.rules_deleted),
             "not_there": self.missed.absent,
             "not_explicit": self.missed.derived,
             "seconds": round(self.seconds, 6),
@@ -74,14 +78,14 @@ class Report:
 def make_report(
     outcome: Outcome,
     engine: str,
-    inserted: Difference,
-    deleted: Difference,
+    change: Change,
+    rules: tuple[tuple[Rule, ...], tuple[Rule, ...]],
     triples: Callable[[Difference], Iterator[tuple[Any, ...]]],
     version: int | None = None,
 ) -> Report:
     return Report(
-        Net(inserted.explicit, inserted.derived, lambda: triples(inserted)),
-        Net(deleted.explicit, deleted.derived, lambda: triples(deleted)),
+        Net(change.inserted.explicit, change.inserted.derived, lambda: triples(change.inserted)),
+        Net(change.deleted.explicit, change.deleted.derived, lambda: triples(change.deleted)),
         outcome.algorithm,
         outcome.reason,
         engine,
@@ -92,6 +96,7 @@ def make_report(
         outcome.expected,
         version,
         outcome.missed,
+        *rules,
     )
 
 

@@ -30,7 +30,7 @@ def stats(kg: Reading) -> dict[str, Any]:
         "explicit": sum(given.values()),
         "derived": sum(sizes.values()) - sum(given.values()),
         "terms": len(kg._dictionary),
-        "rules": len(kg.rules.rules),
+        "rules": len(kg._book),
         "predicates": _split(kg, {k: n for k, n in sizes.items() if isinstance(k, int)}, given),
         "classes": _split(kg, *classes),
         "relations": _split(kg, {k: n for k, n in sizes.items() if isinstance(k, str)}, given),

@@ -120,22 +120,41 @@ def rules_show(
     """Print a program in text syntax, includes resolved."""
     from evergraph.rules.model import Program
     from evergraph.store import Store
-    from evergraph.store.read import read_program
+    from evergraph.store.rules import read_rules
 
     store = Store(file)
-    typer.echo(str(read_program(store.snapshot(version)) if store.exists else Program.load(file)), nl=False)
+    typer.echo(str(read_rules(store.snapshot(version)).program if store.exists else Program.load(file)), nl=False)
 
 
 @rules_app.command("maintenance")
-def rules_maintenance(file: Annotated[str, typer.Argument(help="A .dlog file or the name of a rule set")]) -> None:
-    """Print the maintenance program of rules: deletion and rederivation as rules (Volz et al. 2003)."""
-    from evergraph.maintain.maintenance_program import rewrite
+def rules_maintenance(
+    file: Annotated[str, typer.Argument(help="A .dlog file or the name of a rule set")],
+    before: Annotated[str | None, typer.Option("--from", help="The rules before a change to these")] = None,
+) -> None:
+    """Print the maintenance program of rules: deletion and rederivation as rules (Volz et al. 2003).
+
+    With --from, that of the change of rules: what has other rules is derived anew.
+    """
+    from evergraph.maintain.change_program import rewrite_change
     from evergraph.rules.model import Program
 
-    program = rewrite(Program.load(file))
+    after = Program.load(file)
+    program = rewrite_change(Program.load(before) if before is not None else after, after)
     derived = {rule.head.relation for rule in program.rules}
     typer.echo(f"% given: {', '.join(name for name in program.relations if name not in derived)}")
     typer.echo(str(program), nl=False)
+
+
+@rules_app.command("split")
+def rules_split(file: Annotated[str, typer.Argument(help="A .dlog file or the name of a rule set")]) -> None:
+    """Print rules over split relations: each constant predicate and class has its own (Volz et al. 2003, §4.3)."""
+    from evergraph.rules.model import Program
+    from evergraph.rules.split import split
+
+    found = split(Program.load(file))
+    if found.explicit:
+        typer.echo(f"% explicit facts go to: {', '.join(found.explicit)}")
+    typer.echo(str(found.program), nl=False)
 
 
 def _build(

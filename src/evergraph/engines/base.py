@@ -94,6 +94,13 @@ class Engine(Protocol):
     def begin(self) -> None:
         """Start an update; everything until `commit` can be taken back."""
 
+    def adopt(self, plan: Plan) -> None:
+        """Go on by other rules under which the same follows: after `begin`, before the first step or after the last.
+
+        Parameter relations that are not known yet get their rows; nothing is derived but helper relations. Facts stay counted
+        only if the rules so far are among the new ones as they are.
+        """
+
     def insert(self, facts: Facts) -> bool:
         """Make facts explicit; those not yet in the materialisation arrive. Returns whether they outnumber what is there."""
 

@@ -16,7 +16,7 @@ from evergraph.engines.shard import Shard
 from evergraph.engines.tally import tally
 from evergraph.engines.upkeep import Upkeep
 from evergraph.engines.waves import Waves
-from evergraph.plan.compile import Plan
+from evergraph.plan.compile import Plan, same_instances
 from evergraph.plan.model import Key
 from evergraph.plan.shapes import hidden
 from evergraph.rules.model import TRIPLE
@@ -31,7 +31,9 @@ class MemoryEngine:
     def __init__(self, plan: Plan, xp: Any = np) -> None:
         self.shard = Shard(plan, xp)
         self._saved: tuple[dict[Key, Relation], dict[Key, Relation]] = ({}, {})
+        """Facts as the update found them, with parameter relations and helpers as the plan in force has them."""
         self._saved_marks: dict[Key, Marks] | None = None
+        self._before = (plan, self._saved)
         self._closed = False
         """Whether the rules have been run at all."""
         self._recomputed = False
@@ -47,10 +49,24 @@ class MemoryEngine:
 
     def begin(self) -> None:
         self._saved = (dict(self.shard.relations), dict(self.shard.explicit))
+        self._before = (self.shard.plan, (dict(self.shard.relations), dict(self.shard.explicit)))
         self._saved_marks = self.shard.marks
         self._recomputed = False
         self._upkeep, self._missed = None, Missed()
         self.shard.begin()
+
+    def adopt(self, plan: Plan) -> None:
+        """Cost: the compiled rules, the rows of new parameter relations, and the instances of new helper relations."""
+        shard = self.shard
+        if not same_instances(shard.plan, plan, {key for key, relation in shard.relations.items() if len(relation)}):
+            shard.marks = None
+        changed = shard.adopt(plan)
+        for key in changed:
+            for saved, now in zip(self._saved, (shard.relations, shard.explicit), strict=True):
+                if key in now:
+                    saved[key] = now[key]
+                else:
+                    saved.pop(key, None)
 
     def insert(self, facts: Facts) -> bool:
         there = sum(len(r) for key, r in self.shard.relations.items() if not hidden(key))
@@ -197,7 +213,8 @@ class MemoryEngine:
         self.shard.derive_hidden()
 
     def rollback(self) -> None:
-        self.shard.restore(*self._saved, self._saved_marks)
+        plan, saved = self._before
+        self.shard.restore(plan, *saved, self._saved_marks)
 
     def _less(self, a: Relation | None, b: Relation | None) -> Run:
         """The rows of one relation that are not in another."""

@@ -19,7 +19,7 @@ from evergraph.engines.relation import Relation
 from evergraph.engines.shard import Shard
 from evergraph.plan.compile import Plan
 from evergraph.plan.model import Key, PlanAtom, PlanRule, is_variable
-from evergraph.plan.shapes import hidden
+from evergraph.plan.shapes import hidden, is_parameter
 from evergraph.rules.model import BUILTIN_RELATIONS, TRIPLE
 from evergraph.terms import Ids
 
@@ -35,13 +35,17 @@ class ReferenceEngine:
         self.explicit: set[Fact] = set()
         self.facts: set[Fact] = set()
         self._saved: tuple[set[Fact], set[Fact]] = (set(), set())
+        self._before = plan
         self._missed = Missed()
 
     def fresh(self, plan: Plan) -> ReferenceEngine:
         return ReferenceEngine(plan)
 
     def begin(self) -> None:
-        self._saved, self._missed = (set(self.explicit), set(self.facts)), Missed()
+        self._saved, self._missed, self._before = (set(self.explicit), set(self.facts)), Missed(), self.plan
+
+    def adopt(self, plan: Plan) -> None:
+        self.plan = plan
 
     def insert(self, facts: Facts) -> bool:
         self.explicit |= _facts(facts)
@@ -49,9 +53,7 @@ class ReferenceEngine:
         return True
 
     def retract(self, facts: Facts, counting: bool = False) -> None:
-        given = {
-            (name, *row) for name, cs in facts.items() for row in (zip(*(c.tolist() for c in cs), strict=True) if cs else [()])
-        }
+        given = _facts(facts)
         missed = given - self.explicit
         self.explicit -= given
         self._missed = Missed(len(missed - self.facts), len(missed & self.facts))
@@ -119,6 +121,7 @@ class ReferenceEngine:
 
     def rollback(self) -> None:
         self.explicit, self.facts = self._saved
+        self.plan = self._before
 
     def counts(self, which: Which) -> Counts:
         return _count(self._which(which))
@@ -179,7 +182,9 @@ def _fact(atom: PlanAtom, env: dict[str, int]) -> Fact:
 
 
 def _facts(columns: Facts) -> set[Fact]:
-    rows = {name: zip(*(c.tolist() for c in cs), strict=True) if cs else [()] for name, cs in columns.items()}
+    """Rows as facts; those of parameter relations mean nothing here, where rules are what was written."""
+    known = {name: cs for name, cs in columns.items() if not is_parameter(name)}
+    rows = {name: zip(*(c.tolist() for c in cs), strict=True) if cs else [()] for name, cs in known.items()}
     return {(name, *row) for name, found in rows.items() for row in found}
 
 

@@ -17,10 +17,20 @@ from evergraph.engines.fixpoint import Deltas, Fixpoint, Sieve
 from evergraph.engines.kernel import Kernel
 from evergraph.engines.marks import Marks
 from evergraph.engines.relation import Relation, Run, run_of
-from evergraph.plan.compile import Plan
+from evergraph.plan.compile import Plan, helpers_of
 from evergraph.plan.model import Key, PlanAtom, is_variable
-from evergraph.plan.schedule import Component, Schedule, data_schedule, generic, hidden_part, one_loop, schema_schedule
+from evergraph.plan.schedule import (
+    Component,
+    Schedule,
+    data_schedule,
+    generic,
+    hidden_part,
+    one_loop,
+    one_round,
+    schema_schedule,
+)
 from evergraph.plan.schema import Rules
+from evergraph.plan.shapes import is_parameter
 from evergraph.rules.model import TRIPLE
 
 FEW = 1 << 13
@@ -99,12 +109,34 @@ class Shard:
         self.fixpoint = Fixpoint(self.kernel, self.relations, self.sieve)
 
     def restore(
-        self, relations: dict[Key, Relation], explicit: dict[Key, Relation], marks: dict[Key, Marks] | None = None
+        self,
+        plan: Plan,
+        relations: dict[Key, Relation],
+        explicit: dict[Key, Relation],
+        marks: dict[Key, Marks] | None = None,
     ) -> None:
         """Go back to an earlier state; schedules made since then say nothing about it."""
-        self.relations, self.explicit, self.marks = relations, explicit, marks
+        self.plan, self.relations, self.explicit, self.marks = plan, relations, explicit, marks
         self.schedulers = [Scheduler(rules, self) for rules in self.plan.strata]
         self.begin()
+
+    def adopt(self, plan: Plan) -> set[Key]:
+        """Go on by other rules under which the same follows; returns the parameter relations and helpers that came or went."""
+        helpers, before = helpers_of(plan), helpers_of(self.plan)
+        held = {key for key in self.relations if is_parameter(key)}
+        gone = held - helpers - plan.parameters.keys()
+        self.plan = plan
+        self.schedulers = [Scheduler(rules, self) for rules in plan.strata]
+        for key in gone:
+            del self.relations[key]
+            self.explicit.pop(key, None)
+        new = self.runs({name: rows() for name, rows in plan.parameters.items() if name not in held})
+        for key, run in new.items():
+            self.relations[key] = self.explicit[key] = Relation(run)
+        defined = [r for rules in plan.strata for r in rules.rules if r.head.relation in helpers - before]
+        filling = Fixpoint(self.kernel, self.relations, self.sieve)
+        filling.close((one_round(defined),), True)
+        return gone | set(new) | set(filling.arrived)
 
     def forget_derived(self) -> None:
         self.relations = dict(self.explicit)

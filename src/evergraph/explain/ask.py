@@ -22,6 +22,7 @@ from evergraph.inputs import arity_clash
 from evergraph.maintain.verify import Differs
 from evergraph.plan.compile import Plan
 from evergraph.plan.model import PlanAtom, PlanRule, Value, is_variable
+from evergraph.plan.rulebook import Rulebook
 from evergraph.rules.model import (
     BUILTIN_RELATIONS,
     TRIPLE,
@@ -30,7 +31,6 @@ from evergraph.rules.model import (
     Comparison,
     Negation,
     Operator,
-    Program,
     Rule,
     Term,
     Variable,
@@ -46,7 +46,7 @@ NAMED = 8
 class Graph(Protocol):
     """What of a graph is read."""
 
-    _rules: Program
+    _book: Rulebook
     _dictionary: Dictionary
     _values: Values
     _engine: Engine
@@ -63,14 +63,14 @@ def explain(kg: Graph, fact: Any, every: bool = False) -> Proof:
     `alternatives`: each rule instance over the materialisation that supports the fact, those that use it included.
     Cost: linear in the rules; the instances that support the facts of the proof and of those around it, see `search`.
     """
-    return _Question(kg).answer(read_fact(fact, kg._rules.prefixes), every)
+    return _Question(kg).answer(read_fact(fact, kg._book.compiler.prefixes), every)
 
 
 class _Question:
     """The state of a graph while one fact is explained."""
 
     def __init__(self, kg: Graph) -> None:
-        self.kg, self.prefixes = kg, kg._rules.prefixes
+        self.kg, self.prefixes = kg, kg._book.compiler.prefixes
         builtins = Builtins(kg._builtins)
         self.held, self.explicit = (Facts(kg._engine.relations(w), builtins) for w in (Which.ALL, Which.EXPLICIT))
         self.heads = Heads([rule for stratum in kg._plan.rules for rule in stratum])
@@ -202,7 +202,7 @@ class _Question:
         head = self.pattern(rule.head)
         body: list[BodyItem] = [*map(self.pattern, rule.body), *(Negation(self.pattern(a)) for a in rule.negated)]
         body += [Comparison(Operator(f.operator), self.term(f.left), self.term(f.right)) for f in rule.filters]
-        written = (r for r in self.kg._rules.rules if r.head == head and set(r.body) == set(body))
+        written = (r for r in self.kg._book.program.rules if r.head == head and set(r.body) == set(body))
         return print_rule(next(written, Rule(head, tuple(body))), self.prefixes).removesuffix(" .\n")
 
     def pattern(self, atom: PlanAtom) -> Atom:

@@ -25,6 +25,7 @@ from evergraph.maintain.outcome import Outcome
 from evergraph.maintain.recompute import recompute
 from evergraph.maintain.seminaive import insert as seminaive
 from evergraph.plan.compile import Plan
+from evergraph.plan.shapes import is_parameter
 from evergraph.rules.model import TRIPLE
 
 ALGORITHMS = ("auto", "recompute", "declarative", "dred", "counting", "backward-forward")
@@ -62,6 +63,8 @@ def maintain(
     """Delete and insert explicit facts; the caller commits or rolls back. `maintenance` is asked for if it is needed."""
     first = not engine.counts(Which.ALL)
     choice = choose(engine, plan, insert, delete, experience) if algorithm == "auto" else Choice(algorithm, "asked for")
+    if first and delete:
+        choice = Choice("recompute", "there are no facts yet")
     outcome = _run(engine, plan, insert, delete, choice, maintenance, progress)
     outcome.expected = choice.expected
     if first or choice.algorithm == "recompute":
@@ -104,20 +107,22 @@ def _run(
 def choose(engine: Engine, plan: Plan, insert: Facts, delete: Facts, experience: Experience) -> Choice:
     """The algorithm for an update, why, and what it is expected to cost."""
     explicit = sum(engine.counts(Which.EXPLICIT).values())
-    going = _size(delete)
+    facts = {name: columns for name, columns in delete.items() if not is_parameter(name)}
+    going, rules = _size(facts), _size(delete) - _size(facts)
     negation = any(rule.negated for rules in plan.strata for rule in rules.rules)
     if not explicit:
-        return Choice("seminaive", "insertions only")
+        return Choice("recompute" if delete else "seminaive", "no facts are explicit")
     closure = experience.closure or sum(engine.counts(Which.ALL).values())
-    share = _share(engine, plan, delete, explicit)
+    share = _share(engine, plan, facts, explicit) + rules / max(1, plan.size)
     expected = int(closure * min(1.0, share + _size(insert) / explicit))
-    if not (going or negation or engine.counted):
+    if not (delete or negation or engine.counted):
         return Choice("seminaive", "insertions only", expected)
-    what = f"{going:,} of {explicit:,} explicit facts are to go" if going else "rules negate: facts may have to go"
+    parts = [f"{going:,} of {explicit:,} explicit facts"] * bool(going) + [f"{rules:,} of {plan.size:,} rules"] * bool(rules)
+    what = f"{' and '.join(parts)} are to go" if parts else "rules negate: facts may have to go"
     if explicit > SMALL and share * STEP > (2 if engine.counted else 1):
         return Choice("recompute", f"{what}: step by step would take longer", closure)
     if engine.counted:
-        return Choice("counting", f"{what}, and facts are counted" if going or negation else "facts are counted", expected)
+        return Choice("counting", f"{what}, and facts are counted" if delete or negation else "facts are counted", expected)
     return Choice("dred", what, expected)
 
 

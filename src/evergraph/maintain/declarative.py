@@ -1,20 +1,21 @@
 """Deletion by a maintenance program: DRed written as rules, run by an ordinary engine.
 
-What it does: the rules are rewritten once into rules about what comes and goes (`maintenance_program`). An update gives a fresh
-engine what was materialised, which explicit facts come and go, and lets it close these rules. What they say came or went then
-comes into the materialisation or goes from it.
+What it does: the rules are rewritten once into rules about what comes and goes (`maintenance_program`), and once more for an
+update that changes them (`change_program`). An update gives a fresh engine what was materialised, which explicit facts come and
+go, and lets it close these rules. What they say came or went then comes into the materialisation or goes from it.
 
-Paper: Volz, Staab, Motik: Incremental Maintenance of Materialized Ontologies. ODBASE 2003, §3.4 (evaluation) over §3.2.
+Paper: Volz, Staab, Motik: Incremental Maintenance of Materialized Ontologies. ODBASE 2003, §3.4 (evaluation) over §3.2, §4.2.
 Symbols: p → the old materialisation, given as facts, since "the initial rules defining the predicates are not considered";
     p_ext^Del, p_ext^Ins, p_ext^New → `_given`; p^Plus, p^Minus → `_net`. The others stand in `maintenance_program`.
-Invariant: before and after, the materialisation is closed under the rules and holds the explicit facts. Until the fresh engine
-    is done, nothing has changed.
+Invariant: before and after, the materialisation is closed under the rules and holds the explicit facts; before a change of
+    rules, under the old ones, while the engine has the new ones already. Until the fresh engine is done, nothing has changed.
 Departures: those of the rewriting. A fact that is explicit no longer and still follows stays as derived. An empty
     materialisation has no old state: it is made by the rules themselves.
 Cost and traps: the whole materialisation, whatever changes: it is handed over, and N_1 copies it; §3.4 says so of axioms over
     one relation of triples. It may take longer than recomputation. Here to be read and compared: `dred` is the same in steps.
 Example: `p(2, 3)` ceases to be explicit; `p(1, 3)` followed from it, and is explicit too.
     >>> from evergraph import KnowledgeGraph, Program
+    >>> from evergraph.maintain.maintenance_program import rewrite
     >>> program = Program.parse("p(?x, ?z) :- p(?x, ?y), p(?y, ?z) .")
     >>> kg = KnowledgeGraph(rewrite(program))
     >>> report = kg.update(insert="p(1, 2) . p(2, 3) . p(1, 3) . p_ext_Del(2, 3) . p_ext_New(1, 2) . p_ext_New(1, 3) .")
@@ -31,9 +32,10 @@ from typing import Any
 from evergraph import inputs
 from evergraph.engines.base import Engine, Facts, Which, together
 from evergraph.formats import Progress
-from evergraph.maintain.maintenance_program import Rewriting, rewrite
+from evergraph.maintain.change_program import RuleChange
 from evergraph.maintain.outcome import Outcome
 from evergraph.maintain.seminaive import insert as seminaive
+from evergraph.maintain.states import States
 from evergraph.plan.compile import Plan, compile_program
 from evergraph.rules.model import BUILTIN_RELATIONS, Program
 from evergraph.terms import Dictionary, Ids
@@ -43,19 +45,20 @@ Columns = dict[str, list[Ids]]
 
 @dataclass(frozen=True, slots=True)
 class Maintenance:
-    """A maintenance program, ready to run; made once for a program."""
+    """A maintenance program, ready to run; made once for a program, and for each change of its rules."""
 
-    rewriting: Rewriting
+    states: States
     plan: Plan
     read: frozenset[str]
     """Relations that its rules read."""
 
     @staticmethod
-    def of(program: Program, dictionary: Dictionary, values: Any = None) -> Maintenance:
-        """Cost: linear in the maintenance program."""
-        rewritten = rewrite(program)
+    def of(program: Program, dictionary: Dictionary, values: Any = None, before: Program | None = None) -> Maintenance:
+        """With `before`, that of the change from this program. Cost: linear in the maintenance program."""
+        change = RuleChange(before or program, program)
+        rewritten = change.program()
         read = frozenset(atom.relation for rule in rewritten.rules for atom in (*rule.atoms, *rule.negations))
-        return Maintenance(Rewriting(program), compile_program(rewritten, dictionary, values), read)
+        return Maintenance(change.states, compile_program(rewritten, dictionary, values), read)
 
 
 def declarative(
@@ -105,9 +108,9 @@ def _given(engine: Engine, maintenance: Maintenance, insert: Columns, delete: Co
     new = inputs.less(explicit, went)
     inputs.add(new, came)
     given: Columns = {}
-    for name in maintenance.rewriting.arities:
-        last = maintenance.rewriting.last(name)
-        state = last if last.given else maintenance.rewriting.explicit(name)
+    for name in maintenance.states.arities:
+        last = maintenance.states.last(name)
+        state = last if last.given else maintenance.states.explicit(name)
         found = {last.old: old, state.deleted: went, state.inserted: came, state.new: new}
         given |= {relation: facts[name] for relation, facts in found.items() if name in facts and relation in maintenance.read}
     return came, went, given
@@ -116,7 +119,7 @@ def _given(engine: Engine, maintenance: Maintenance, insert: Columns, delete: Co
 def _facts(engine: Engine, maintenance: Maintenance, which: Which) -> Columns:
     """All facts, or the explicit ones, and the rows of built-in relations that rules read."""
     facts = together((key, relation.columns()) for key, relation in engine.relations(which).items() if len(relation))
-    for name in BUILTIN_RELATIONS.keys() & maintenance.rewriting.arities.keys():
+    for name in BUILTIN_RELATIONS.keys() & maintenance.states.arities.keys():
         rows = engine.rows(name, Which.ALL)
         if rows is not None and len(rows[0]):
             facts[name] = rows
@@ -125,7 +128,7 @@ def _facts(engine: Engine, maintenance: Maintenance, which: Which) -> Columns:
 
 def _net(fresh: Engine, maintenance: Maintenance, came: Columns, went: Columns) -> tuple[Columns, Columns]:
     """What comes into the materialisation and what goes from it: of relations that no rule derives, what was explicit."""
-    states = {name: maintenance.rewriting.last(name) for name in maintenance.rewriting.arities}
+    states = {name: maintenance.states.last(name) for name in maintenance.states.arities}
     derived = {name: state for name, state in states.items() if not state.given}
     plus, minus = ({name: facts[name] for name in facts if name not in derived} for facts in (came, went))
     counts = fresh.counts(Which.ALL)

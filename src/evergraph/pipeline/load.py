@@ -38,11 +38,11 @@ from evergraph.pipeline.encode import Encoded, Task, encoding, writing_terms
 from evergraph.pipeline.number import COUNTED, TERMS, linking, recalling, telling
 from evergraph.pipeline.shards import Writing, opening, writing
 from evergraph.plan.model import Key
-from evergraph.rules.model import Program
 from evergraph.store import Info, Snapshot, Store
 from evergraph.store.dictionary import FileDictionary
 from evergraph.store.layout import DICTIONARY, FACTS, RELATIONS, TERMS_PER_FILE, NewFile, write_terms
 from evergraph.store.lock import Scratch
+from evergraph.store.rules import RuleRows
 
 PIECES_PER_TASK = 4
 MOST_BLOCKS = 16
@@ -134,7 +134,7 @@ class Pipeline:
             self._terms += made
             dictionary.add_files(self.store.path / DICTIONARY, made, first)
 
-    def write(self, base: Snapshot | None, info: Info, dictionary: FileDictionary, rules: Program | None) -> Snapshot:
+    def write(self, base: Snapshot | None, info: Info, dictionary: FileDictionary, rules: RuleRows | None) -> Snapshot:
         """Commit what the engine has done since `begin`: each shard writes its part."""
         given = pa.array(dictionary.given, pa.large_string())
         terms = write_terms(self.store.path, given, len(dictionary) - len(given))

@@ -1,57 +1,75 @@
-"""The pipeline from a program to a plan: stratify, encode, lift shapes, cut guards."""
+"""The plan: what an engine needs to know of the rules in force, and how it comes from a program.
+
+stratify, encode, lift shapes, cut guards
+"""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from evergraph.plan.model import PlanRule, encode_rules
-from evergraph.plan.schema import Rules, schema_first
-from evergraph.plan.shapes import lift
-from evergraph.rules.model import TYPE, Program
-from evergraph.rules.stratify import stratify
+from evergraph.plan.model import Key, PlanRule
+from evergraph.plan.schema import Rules
+from evergraph.plan.shapes import is_parameter, unswitched
+from evergraph.rules.model import Program
 from evergraph.terms import Dictionary, Ids
+
+Parameters = Mapping[str, Callable[[], list[Ids]]]
+"""Rows of parameter relations as facts come, made when they are asked for; no columns are the one row without arguments."""
+Written = Callable[[], tuple[tuple[PlanRule, ...], ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What an engine needs to know of a program."""
-
-    rules: tuple[tuple[PlanRule, ...], ...]
-    """The rules of each stratum as they were written, with constants encoded."""
     strata: tuple[Rules, ...]
-    """The same, with shapes lifted and guards cut out."""
-    parameters: Mapping[str, Sequence[tuple[int, ...]]]
+    """The rules of each stratum with shapes lifted and guards cut out."""
+    parameters: Parameters
     """Rows of the parameter relations of shapes."""
+    written: Written
+    size: int
+    """The number of rules as they were written."""
     type_id: int
     values: Any = None
     """Answers comparisons of terms; see `kernel.Values`."""
 
     @property
+    def rules(self) -> tuple[tuple[PlanRule, ...], ...]:
+        """The rules of each stratum as they were written, with constants encoded. Cost: linear in the rules, the first time."""
+        return self.written()
+
+    @property
     def fingerprint(self) -> str:
-        """The same for plans with the same rules: what is counted by one can be kept by the other."""
-        return f"{zlib.crc32(repr((self.strata, sorted(self.parameters.items()))).encode()):08x}"
+        """The same for plans that find the same instances: what is counted by one can be kept by the other."""
+        strata = [sorted(repr(rule.content) for rule in rules.rules) for rules in self.strata]
+        facts = sorted(self.parameter_facts.items())
+        rows = [(name, sorted(zip(*(column.tolist() for column in columns), strict=True))) for name, columns in facts]
+        return f"{zlib.crc32(repr((strata, rows)).encode()):08x}"
 
     @property
     def parameter_facts(self) -> dict[str, list[Ids]]:
-        """The same rows as columns, as facts come."""
-        return {name: [np.array(c, np.uint64) for c in zip(*rows, strict=True)] for name, rows in self.parameters.items()}
+        """The rows of all parameter relations. Cost: linear in the rules."""
+        return {name: rows() for name, rows in self.parameters.items()}
+
+
+def helpers_of(plan: Plan) -> set[Key]:
+    """Relations that are not the user's and follow from others."""
+    return {rule.head.relation for rules in plan.strata for rule in rules.rules if is_parameter(rule.head.relation)}
+
+
+def same_instances(old: Plan, new: Plan, held: Container[Key]) -> bool:
+    """Whether the rules of a plan that are in force, by the relations that hold rows, are rules of another as they are."""
+    kept = {unswitched(rule).content for rules in new.strata for rule in rules.rules}
+    return all(
+        unswitched(rule).content in kept or any(is_parameter(a.relation) and a.relation not in held for a in rule.body)
+        for rules in old.strata
+        for rule in rules.rules
+    )
 
 
 def compile_program(program: Program, dictionary: Dictionary, values: Any = None) -> Plan:
-    """Every stratum with its constants encoded and its shapes lifted. Cost: linear in the program."""
-    type_id = int(dictionary.encode([TYPE])[0])
-    written: list[tuple[PlanRule, ...]] = []
-    strata: list[Rules] = []
-    parameters: dict[str, list[tuple[int, ...]]] = {}
-    for number, rules in enumerate(stratify(program)):
-        encoded = encode_rules(rules, dictionary.encode)
-        shapes = lift(encoded, number)
-        written.append(tuple(encoded))
-        strata.append(schema_first(shapes.rules, type_id))
-        parameters |= shapes.rows
-    return Plan(tuple(written), tuple(strata), parameters, type_id, values)
+    """The plan of a program. Cost: linear in the program."""
+    from evergraph.plan.rulebook import Rulebook
+
+    return Rulebook.of(program, dictionary, values).plan

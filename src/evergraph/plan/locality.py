@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from evergraph.plan.model import PlanAtom, PlanFilter, PlanRule, Value, is_variable
 from evergraph.plan.schema import Node, Rules
-from evergraph.plan.shapes import PARAMETER
+from evergraph.plan.shapes import PARAMETER, digest, unswitched
 
 HERE = "HERE"
 """The operator of a filter that holds where the shard is the one of its argument."""
@@ -37,9 +37,9 @@ class Local:
     everywhere or, where all are, the owner of its head."""
 
 
-def localise(rules: Rules, prefix: str) -> Local:
+def localise(rules: Rules) -> Local:
     """Cut what needs cutting. Cost: linear in the rules, a few passes over long bodies."""
-    cutter = _Cutter(rules, prefix)
+    cutter = _Cutter(rules)
     for rule, guard in zip(rules.rules, rules.guards, strict=True):
         cutter.add(rule, guard)
     return Local(
@@ -51,16 +51,17 @@ def localise(rules: Rules, prefix: str) -> Local:
 
 
 class _Cutter:
-    def __init__(self, source: Rules, prefix: str) -> None:
-        self.source, self.prefix = source, prefix
+    def __init__(self, source: Rules) -> None:
+        self.source = source
         self.rules: list[PlanRule] = []
         self.guards: list[tuple[PlanAtom, ...]] = []
         self.meeting: list[str | None] = []
         self.once: list[PlanRule] = []
         self.replicated: set[Node] = set(source.schema)
-        self.cuts = 0
+        self.stem, self.cuts = "", 0
 
     def add(self, rule: PlanRule, guard: tuple[PlanAtom, ...]) -> None:
+        self.stem, self.cuts = f"{PARAMETER}cut{digest(unswitched(rule).content)}.", 0
         placed = [a for a in rule.body if not self._everywhere(a)]
         negated = [a for a in rule.negated if not self._everywhere(a)]
         while (point := _common(placed + negated)) is None and (negated or len(placed) > 1):
@@ -105,7 +106,7 @@ class _Cutter:
         rest = [a for a in rule.negated if a not in away]
         known = set().union(*(a.variables for a in inside))
         wanted = rule.head.variables.union(*(a.variables for a in (*others, *rest)), *(f.variables for f in rule.filters))
-        helper = PlanAtom(f"{PARAMETER}{self.prefix}{self.cuts}", tuple(sorted(known & wanted)))
+        helper = PlanAtom(f"{self.stem}{self.cuts}", tuple(sorted(known & wanted)))
         self.cuts += 1
         piece = PlanRule(rule.name, helper, tuple(inside), tuple(away))
         self._keep(_here(piece, point) if away else piece, guard, point, point)

@@ -64,6 +64,11 @@ class PlanRule:
         return frozenset().union(*(atom.variables for atom in self.body))
 
     @property
+    def content(self) -> tuple[object, ...]:
+        """The rule without its name."""
+        return self.head, self.body, self.negated, self.filters
+
+    @property
     def asked(self) -> PlanRule:
         """The rule with its head in its body: it derives only what the first atom's source holds."""
         return PlanRule(self.name, self.head, (self.head, *self.body), self.negated, self.filters)

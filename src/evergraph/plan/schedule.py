@@ -10,7 +10,7 @@ else, everything becomes one component, the generic loop: same answer, slower.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -92,13 +92,27 @@ def one_loop(tasks: Iterable[Task]) -> Component:
     return Component(tuple(_looping(rule, heads[number]) for number, rule in rules.items()))
 
 
+def one_round(rules: Iterable[PlanRule]) -> Component:
+    """Rules none of which reads what another derives."""
+    return Component(tuple(Task(rule, None, (), False) for rule in rules))
+
+
 def _looping(rule: PlanRule, heads: frozenset[int] | None) -> Task:
     return Task(rule, heads, tuple(range(len(rule.body))), False)
 
 
 def hidden_part(components: Iterable[Component]) -> tuple[Component, ...]:
     """What derives helper relations, for facts that are closed already but come without them."""
-    parts = (tuple(task for task in c.tasks if hidden(task.rule.head.relation)) for c in components)
+    return _part(components, hidden)
+
+
+def defining(components: Iterable[Component], keys: Container[Key]) -> tuple[Component, ...]:
+    """What derives these relations."""
+    return _part(components, keys.__contains__)
+
+
+def _part(components: Iterable[Component], chosen: Callable[[Key], bool]) -> tuple[Component, ...]:
+    parts = (tuple(task for task in c.tasks if chosen(task.rule.head.relation)) for c in components)
     return tuple(Component(tasks) for tasks in parts if tasks)
 
 

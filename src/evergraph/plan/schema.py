@@ -13,11 +13,11 @@ whatever the data, also when instance data derives schema; then schedules have f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from evergraph.plan.model import Key, PlanAtom, PlanRule, is_variable
-from evergraph.plan.shapes import PARAMETER
+from evergraph.plan.shapes import PARAMETER, digest, is_parameter
 
 Node = tuple[Key, int | None]
 """What rules depend on: a relation, or the instances of one class that rules name (its id second)."""
@@ -44,6 +44,12 @@ class Rules:
 
 def schema_first(rules: Sequence[PlanRule], type_id: int) -> Rules:
     """Find guards and schema, and cut guards of several atoms. Cost: linear in the rules, times a few passes."""
+    known = survey(rules, type_id)
+    return assemble((pair for rule in rules for pair in cut_guard(rule, known)), type_id)
+
+
+def survey(rules: Sequence[PlanRule], type_id: int) -> Rules:
+    """Which relations are schema, and which classes are named. Cost: linear in the rules, times a few passes."""
     classes = frozenset(
         atom.args[1]
         for rule in rules
@@ -51,34 +57,48 @@ def schema_first(rules: Sequence[PlanRule], type_id: int) -> Rules:
         if atom.relation == type_id and not is_variable(atom.args[1])
     )
     plain = Rules((), (), frozenset(), type_id, classes)  # type: ignore[arg-type]
-    first = [_binding_atoms(rule, type_id) for rule in rules]
-    schema = {plain.node(a.relation, a.args) for atoms in first for a in atoms}
+    schema = {plain.node(a.relation, a.args) for rule in rules for a in _binding_atoms(rule, type_id)}
+    schema |= {(a.relation, None) for rule in rules for a in rule.body if is_parameter(a.relation)}
+    closed = [
+        (plain.node(rule.head.relation, rule.head.args), {plain.node(a.relation, a.args) for a in (*rule.body, *rule.negated)})
+        for rule in rules
+        if _closed(rule, type_id, classes)
+    ]
     grown = True
     while grown:
         grown = False
-        for rule in rules:
-            nodes = {plain.node(a.relation, a.args) for a in (*rule.body, *rule.negated)}
-            if _closed(rule, type_id, classes) and plain.node(rule.head.relation, rule.head.args) in schema:
-                grown |= not nodes <= schema
+        for head, nodes in closed:
+            if head in schema and not nodes <= schema:
                 schema |= nodes
+                grown = True
+    return replace(plain, schema=frozenset(schema))
+
+
+Guarded = tuple[PlanRule, tuple[PlanAtom, ...]]
+"""A rule and its guard."""
+
+
+def cut_guard(rule: PlanRule, known: Rules) -> tuple[Guarded, ...]:
+    """The rule with its guard; a guard of several atoms becomes one, which a rule of its own defines."""
+    type_id = known.type_id
 
     def is_schema(atom: PlanAtom) -> bool:
-        return not atom.open and not _reads_type(atom, type_id) and plain.node(atom.relation, atom.args) in schema
+        return not atom.open and not _reads_type(atom, type_id) and known.node(atom.relation, atom.args) in known.schema
 
-    out: list[PlanRule] = []
-    guards: list[tuple[PlanAtom, ...]] = []
-    for number, (rule, atoms) in enumerate(zip(rules, first, strict=True)):
-        atoms = atoms or [a for a in rule.body if a.variables & _selectors(rule.head, type_id) and is_schema(a)]
-        guard = _connected(rule, atoms, is_schema)
-        if len(guard) < 2 or (len(guard) == len(rule.body) and not _selectors(rule.head, type_id)):
-            out.append(rule)
-            guards.append(guard)
-            continue
-        definition, cut = _cut(rule, guard, f"{PARAMETER}guard{number}")
-        out += [definition, cut]
-        guards += [(), (cut.body[0],)]
-        schema.add((cut.body[0].relation, None))
-    return Rules(tuple(out), tuple(guards), frozenset(schema), type_id, plain.classes)
+    atoms = _binding_atoms(rule, type_id)
+    atoms = atoms or [a for a in rule.body if a.variables & _selectors(rule.head, type_id) and is_schema(a)]
+    guard = _connected(rule, atoms, is_schema)
+    if len(guard) < 2 or (len(guard) == len(rule.body) and not _selectors(rule.head, type_id)):
+        return ((rule, guard),)
+    definition, cut = _cut(rule, guard, f"{PARAMETER}guard{digest(rule.content)}")
+    return ((definition, ()), (cut, (cut.body[0],)))
+
+
+def assemble(guarded: Iterable[Guarded], type_id: int) -> Rules:
+    """Rules with their guards cut as one program."""
+    pairs = list(guarded)
+    rules = tuple(rule for rule, _ in pairs)
+    return replace(survey(rules, type_id), rules=rules, guards=tuple(guard for _, guard in pairs))
 
 
 def _binding_atoms(rule: PlanRule, type_id: int) -> list[PlanAtom]:

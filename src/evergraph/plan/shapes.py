@@ -3,85 +3,121 @@
     Person(?x) :- Student(?x) .
     Animal(?x) :- Cat(?x) .          →   κ₂(?x) :- κ₁(?x), µ(κ₁, κ₂) .     µ = {(Student, Person), (Cat, Animal)}
 
-In words: a shape is a rule with its constants lifted out; those that are the same in every rule of the shape stay where
-they are, the others become columns of the shape's parameter relation, one row per rule. A hundred thousand class axioms
-are then one join. Cost: linear in the rules.
+In words: constants that are the same in every rule of a shape stay where they are, the others become columns of the shape's
+parameter relation, one row per rule. A hundred thousand class axioms are then one join, and one axiom more is one row more.
+A rule that is alone in its shape can be turned on and off in the same way, by a parameter relation without arguments.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
-from evergraph.plan.model import Key, PlanAtom, PlanFilter, PlanRule, Value, is_variable
-from evergraph.rules.model import BUILTIN_RELATIONS
+from evergraph.plan.model import Key, PlanAtom, PlanFilter, PlanRule, Value
+from evergraph.rules.model import BUILTIN_RELATIONS, TRIPLE, TYPE, Atom, Comparison, Negation, Rule, Term, Variable
+from evergraph.rules.shape import Constants
 
 LIFT_FROM = 8
 """Fewer rules of one shape are cheaper one by one."""
 PARAMETER = "µ"
 """Names of parameter relations start with this; no name in a program can."""
 
-
-@dataclass(slots=True)
-class Shapes:
-    """Rules after lifting, and the rows of their parameter relations."""
-
-    rules: list[PlanRule] = field(default_factory=list)
-    rows: dict[str, list[tuple[int, ...]]] = field(default_factory=dict)
+Ids = Callable[[str], int]
+"""The id of a constant."""
 
 
-def lift(rules: Sequence[PlanRule], stratum: int = 0) -> Shapes:
-    """Group the rules of a stratum by shape and lift what differs."""
-    groups: dict[PlanRule, list[tuple[PlanRule, list[int]]]] = {}
-    for rule in rules:
-        shape, constants = _shape(rule)
-        groups.setdefault(shape, []).append((rule, constants))
-    out = Shapes()
-    for shape, members in groups.items():
-        if len(members) < LIFT_FROM:
-            out.rules += [rule for rule, _ in members]
-            continue
-        columns = list(zip(*(constants for _, constants in members), strict=True))
-        varying = [i for i, column in enumerate(columns) if len(set(column)) > 1]
-        fixed = {f"?{PARAMETER}{i}": column[0] for i, column in enumerate(columns) if i not in varying}
-        name = f"{PARAMETER}shape{stratum}.{len(out.rows)}"
-        parameters = PlanAtom(name, tuple(f"?{PARAMETER}{i}" for i in varying))
-        rule = _rename(shape, lambda v, fixed=fixed: fixed.get(v, v))  # type: ignore[misc]
-        body = (parameters, *rule.body) if varying else rule.body
-        out.rules.append(PlanRule(members[0][0].name, rule.head, body, rule.negated, rule.filters))
-        if varying:
-            out.rows[name] = [tuple(constants[i] for i in varying) for _, constants in members]
-    return out
+@dataclass(frozen=True, slots=True)
+class Lifted:
+    """Rules of one shape as one rule and a relation."""
+
+    name: str
+    """Of the parameter relation."""
+    rule: PlanRule
+    varying: tuple[int, ...]
+    """The constants, by their number, that are columns of the relation."""
+    fixed: tuple[tuple[int, str], ...]
+    """The others, with what they are in every rule."""
+
+    def takes(self, constants: Constants) -> bool:
+        """Whether a rule of the shape with these constants is a row of the relation."""
+        return all(constants[place] == text for place, text in self.fixed)
+
+    def columns(self, rows: Iterable[Constants]) -> list[list[str]]:
+        """The rows of rules, column by column."""
+        chosen = list(rows)
+        return [[constants[place] for constants in chosen] for place in self.varying]
 
 
-def _shape(rule: PlanRule) -> tuple[PlanRule, list[int]]:
-    """The rule with variables renamed by first sight and constants replaced by variables, and the constants in order."""
+def lift(sample: Rule, rows: Sequence[Constants], ids: Ids, name: str) -> Lifted:
+    """Rules of one shape, of which one is at hand and the constants of all. Cost: linear in the constants."""
+    varying = tuple(i for i, column in enumerate(zip(*rows, strict=True)) if any(c != rows[0][i] for c in column))
+    fixed = tuple((i, text) for i, text in enumerate(rows[0]) if i not in varying)
+    relation = f"{PARAMETER}{name}{digest(fixed)}"
+    body = _write(sample, lambda place, text: f"?{PARAMETER}{place}" if place in varying else ids(text), ids)
+    parameters = PlanAtom(relation, tuple(f"?{PARAMETER}{i}" for i in varying))
+    return Lifted(relation, replace(body, body=(parameters, *body.body)), varying, fixed)
+
+
+def plain(rule: Rule, ids: Ids) -> PlanRule:
+    """One rule by itself, with its variables numbered."""
+    return _write(rule, lambda _, text: ids(text), ids)
+
+
+def switched(rules: Sequence[PlanRule], relation: str) -> tuple[PlanRule, ...]:
+    """The same, in force while the relation holds its one fact: the first of the rules feeds those after it."""
+    first, *rest = rules
+    return (replace(first, body=(PlanAtom(relation, ()), *first.body)), *rest)
+
+
+def unswitched(rule: PlanRule) -> PlanRule:
+    """The rule without its switch."""
+    return replace(rule, body=tuple(atom for atom in rule.body if atom.args or not is_parameter(atom.relation)))
+
+
+def _write(rule: Rule, constant: Callable[[int, str], Value], ids: Ids) -> PlanRule:
+    """The rule with what `constant` says for each constant and its place, in the order of `rules.shape`."""
     names: dict[str, str] = {}
-    constants: list[int] = []
+    seen = 0
 
-    def abstract(value: Value) -> Value:
-        if is_variable(value):
-            return names.setdefault(str(value), f"?v{len(names)}")
-        constants.append(int(value))
-        return f"?{PARAMETER}{len(constants) - 1}"
+    def value(term: Term) -> Value:
+        nonlocal seen
+        if isinstance(term, Variable):
+            return names.setdefault(term.name, f"?v{len(names)}")
+        seen += 1
+        return constant(seen - 1, term)
 
-    shape = _rename(rule, abstract)
-    return PlanRule("", shape.head, shape.body, shape.negated, shape.filters), constants
+    def atom(a: Atom) -> PlanAtom:
+        if a.relation != TRIPLE:
+            return PlanAtom(a.relation, tuple(map(value, a.terms)))
+        if a.terms[1] == TYPE:
+            subject, class_ = value(a.terms[0]), value(a.terms[2])
+            return PlanAtom(ids(TYPE), (subject, class_))
+        subject, predicate, object_ = map(value, a.terms)
+        return PlanAtom(predicate, (subject, object_))
+
+    head = atom(rule.head)
+    body: list[PlanAtom] = []
+    negated: list[PlanAtom] = []
+    filters: list[PlanFilter] = []
+    for item in rule.body:
+        if isinstance(item, Negation):
+            negated.append(atom(item.atom))
+        elif isinstance(item, Comparison):
+            left = value(item.left)
+            filters.append(PlanFilter(str(item.operator), left, value(item.right)))
+        else:
+            body.append(atom(item))
+    return PlanRule(rule.name, head, tuple(body), tuple(negated), tuple(filters))
 
 
-def _rename(rule: PlanRule, change: Callable[[Value], Value]) -> PlanRule:
-    def atom(a: PlanAtom) -> PlanAtom:
-        named = isinstance(a.relation, str) and not is_variable(a.relation)
-        relation: Key = a.relation if named else change(a.relation)
-        return PlanAtom(relation, tuple(map(change, a.args)))
+def digest(content: object) -> str:
+    """A short name for something that prints: the same for the same, in every process."""
+    return hashlib.blake2b(repr(content).encode(), digest_size=8).hexdigest()
 
-    return PlanRule(
-        rule.name,
-        atom(rule.head),
-        tuple(map(atom, rule.body)),
-        tuple(map(atom, rule.negated)),
-        tuple(PlanFilter(f.operator, change(f.left), change(f.right)) for f in rule.filters),
-    )
+
+def is_parameter(key: Key) -> bool:
+    return isinstance(key, str) and key.startswith(PARAMETER)
 
 
 def hidden(key: Key) -> bool:

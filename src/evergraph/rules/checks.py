@@ -23,18 +23,17 @@ def check(program: Program, new: Program | None = None) -> list[UserError]:
         mistakes += _safety(rule)
     for fact in new.facts:
         mistakes += _ground(fact)
+    return mistakes + unstratified(program)
+
+
+def unstratified(program: Program) -> list[UserError]:
+    """The mistake of a program that negates what it derives from the negation, if it does."""
     cycle = negative_cycle(program)
-    if cycle:
-        rule, path = cycle
-        mistakes.append(
-            UserError(
-                "EG005",
-                f"negation in a cycle: {' → '.join(path)}",
-                "a relation must not depend on its own negation; break the cycle with another relation",
-                rule.position,
-            )
-        )
-    return mistakes
+    if cycle is None:
+        return []
+    rule, path = cycle
+    hint = "a relation must not depend on its own negation; break the cycle with another relation"
+    return [UserError("EG005", f"negation in a cycle: {' → '.join(path)}", hint, rule.position)]
 
 
 def _safety(rule: Rule) -> Iterator[UserError]:

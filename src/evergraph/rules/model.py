@@ -28,6 +28,10 @@ BUILTIN_RELATIONS = {"DATATYPE": 2, "SAMEVALUE": 2, "SUPPORTED": 1}
 """Relations the dictionary fills: datatypes of literals; pairs of distinct literals with one value; known datatypes."""
 
 
+ONTOLOGY = "ontology"
+"""The origin of rules that an ontology says."""
+
+
 class Operator(StrEnum):
     """Comparisons of values, and the one filter on literals that cannot be listed."""
 
@@ -95,6 +99,8 @@ class Rule:
     head: Atom
     body: tuple[BodyItem, ...]
     name: str = ""
+    origin: str = field(default="", compare=False)
+    """What said it, if that is not the user: `ONTOLOGY`."""
 
     @property
     def atoms(self) -> tuple[Atom, ...]:

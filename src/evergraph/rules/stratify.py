@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 from typing import TypeVar
 
-from evergraph.rules.model import TRIPLE, TYPE, Atom, Program, Rule, Variable
+from evergraph.rules.model import TRIPLE, TYPE, Atom, Negation, Program, Rule, Variable
 
 Pattern = tuple[str, str | None, str | None]
 """(relation, predicate or None for any, class or None for any)"""
@@ -30,12 +30,21 @@ def pattern(atom: Atom) -> Pattern:
 
 
 def stratify(program: Program) -> list[list[Rule]]:
-    """The rules in strata, lowest first; assumes that `negative_cycle` found none.
+    """The rules in strata, lowest first; assumes that `negative_cycle` found none. Cost: that of `levels`."""
+    level = levels(program)
+    strata: dict[int, list[Rule]] = {}
+    for rule in program.rules:
+        strata.setdefault(level.get(pattern(rule.head), 0) if level else 0, []).append(rule)
+    return [strata[i] for i in sorted(strata)]
 
-    Cost: linear in the program without negation, and in rules times patterns that overlap with it.
+
+def levels(program: Program) -> dict[Pattern, int]:
+    """The stratum of each pattern that a head has, counted from 0 without gaps; none where nothing is negated.
+
+    Assumes that `negative_cycle` found none. Cost: linear in the program, and in the pairs of patterns that overlap.
     """
-    if not any(rule.negations for rule in program.rules):
-        return [list(program.rules)] if program.rules else []
+    if not any(isinstance(item, Negation) for rule in program.rules for item in rule.body):
+        return {}
     edges, _ = _dependencies(program)
     level: dict[Pattern, int] = {}
     for component in strongly_connected({n: [m for m, _ in out] for n, out in edges.items()}):
@@ -46,10 +55,9 @@ def stratify(program: Program) -> list[list[Rule]]:
                     below = max(below, level[other] + negative)
         for node in component:
             level[node] = below
-    strata: dict[int, list[Rule]] = {}
-    for rule in program.rules:
-        strata.setdefault(level[pattern(rule.head)], []).append(rule)
-    return [strata[i] for i in sorted(strata)]
+    heads = {pattern(rule.head) for rule in program.rules}
+    order = {raw: number for number, raw in enumerate(sorted({level[head] for head in heads}))}
+    return {head: order[level[head]] for head in heads}
 
 
 def negative_cycle(program: Program) -> tuple[Rule, list[str]] | None:
@@ -85,15 +93,21 @@ def _dependencies(program: Program) -> tuple[Edges, dict[tuple[Pattern, Pattern]
             out.append((pattern(atom), True))
             owner.setdefault((head, pattern(atom)), rule)
         bodies.update(p for p, _ in out)
-    heads = list(edges)
+    heads = set(edges)
+    narrower: dict[Pattern, list[Pattern]] = {}
+    for head in heads:
+        for wider in _wider(head):
+            narrower.setdefault(wider, []).append(head)
     for body in bodies:
-        out = edges.setdefault(body, [])
-        out += [(head, False) for head in heads if head != body and _overlap(head, body)]
+        overlap = {*narrower.get(body, ()), *_wider(body) & heads} - {body}
+        edges.setdefault(body, []).extend((head, False) for head in sorted(overlap, key=str))
     return edges, owner
 
 
-def _overlap(a: Pattern, b: Pattern) -> bool:
-    return a[0] == b[0] and (None in (a[1], b[1]) or (a[1] == b[1] and (None in (a[2], b[2]) or a[2] == b[2])))
+def _wider(pattern: Pattern) -> set[Pattern]:
+    """The pattern, and those that match all that it does. Two patterns overlap if one is wider than the other."""
+    relation, predicate, _ = pattern
+    return {pattern, (relation, predicate, None), (relation, None, None)}
 
 
 def strongly_connected(edges: Mapping[Node, Iterable[Node]]) -> list[set[Node]]:

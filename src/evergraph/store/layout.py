@@ -3,7 +3,7 @@
     facts       subject, predicate, object, explicit; by shard       triples
     relations   relation, arguments, explicit; by shard              facts of named relations
     dictionary  id, term                                             ids in order, terms in N-Triples syntax
-    rules       number, name, rule                                   the program, a rule a row
+    rules       number, name, origin, rule                           the program, a rule a row
     counts      version, relation, arguments, rank, count            of derived facts, where `counting` keeps them
 
 A fact belongs to the shard of its first argument. Inside a shard triples are ordered by predicate, and those of a large
@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import uuid
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from math import isqrt
@@ -34,7 +34,7 @@ import pyarrow.parquet as pq
 from evergraph.engines.arrays import LOW, SHIFT, U64, Arrays, Words
 from evergraph.engines.changes import Changed
 
-FORMAT = 2
+FORMAT = 3
 """Stores of a higher format are refused, with a line that says so."""
 SHARDS = 4
 ROW_GROUP = 1 << 16
@@ -47,7 +47,7 @@ SCHEMAS = {
     FACTS: pa.schema([("subject", pa.int64()), ("predicate", pa.int64()), ("object", pa.int64()), ("explicit", pa.bool_())]),
     RELATIONS: pa.schema([("relation", pa.string()), ("arguments", pa.list_(pa.int64())), ("explicit", pa.bool_())]),
     DICTIONARY: pa.schema([("id", pa.int64()), ("term", pa.string())]),
-    RULES: pa.schema([("number", pa.int64()), ("name", pa.string()), ("rule", pa.string())]),
+    RULES: pa.schema([("number", pa.int64()), ("name", pa.string()), ("origin", pa.string()), ("rule", pa.string())]),
     COUNTS: pa.schema(
         [
             ("version", pa.int64()),
@@ -139,12 +139,6 @@ def write_terms(store: Path, terms: pa.Array | pa.ChunkedArray, first: int) -> l
         ids = pa.array(np.arange(first + start, first + start + len(part)), pa.int64())
         made.append(write_file(store, DICTIONARY, pa.table([ids, part.cast(pa.string())], schema=SCHEMAS[DICTIONARY])))
     return made
-
-
-def write_rules(store: Path, rules: Sequence[tuple[str, str]]) -> NewFile:
-    """Names and texts of the rules, in their order."""
-    columns = [list(range(1, len(rules) + 1)), [name for name, _ in rules], [text for _, text in rules]]
-    return write_file(store, RULES, pa.table(columns, schema=SCHEMAS[RULES]))
 
 
 def arrange(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64] | None:

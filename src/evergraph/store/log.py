@@ -49,6 +49,7 @@ class Info:
     explicit: Counts
     """Explicit facts by relation, triples under `[]`."""
     derived: Counts
+    rules: int = 0
     tables: Mapping[str, int] = field(default_factory=dict)
     """Versions of the other tables."""
     report: Mapping[str, Any] = field(default_factory=dict)

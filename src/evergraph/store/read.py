@@ -1,4 +1,4 @@
-"""From a snapshot's files to relations, terms and rules.
+"""From a snapshot's files to relations and terms.
 
 Contract: every file that is read is checked against the checksum in its name; one that is damaged is named in the error.
 """
@@ -17,8 +17,7 @@ from evergraph.engines.arrays import Array, Arrays, Words
 from evergraph.engines.changes import Held
 from evergraph.engines.relation import Relation, Run
 from evergraph.plan.model import Key
-from evergraph.rules.model import Program
-from evergraph.store.layout import DICTIONARY, FACTS, RELATIONS, RULES, is_whole, read_named, read_triples
+from evergraph.store.layout import DICTIONARY, FACTS, RELATIONS, is_whole, read_named, read_triples
 from evergraph.store.log import Snapshot, StoredFile, damaged
 
 Parts = dict[tuple[Key, int], list[tuple[Words, Array]]]
@@ -90,9 +89,3 @@ def read_terms(snapshot: Snapshot) -> pa.ChunkedArray:
         if len(ids) and not np.array_equal(ids, np.arange(file.low, file.low + len(ids))):
             raise damaged(file.path, ValueError("ids with gaps"))
     return pa.chunked_array(chunks, pa.large_string())
-
-
-def read_program(snapshot: Snapshot) -> Program:
-    rows = [row for table in read_tables(snapshot.files(RULES)) for row in table.to_pylist()]
-    texts = [row["rule"] for row in sorted(rows, key=lambda row: row["number"])]
-    return Program.parse("".join(texts))

@@ -25,15 +25,15 @@ from evergraph.engines.base import Which
 from evergraph.engines.changes import Changed
 from evergraph.engines.marks import Counted
 from evergraph.errors import UserError
-from evergraph.rules.model import TRIPLE, Program
-from evergraph.rules.printer import print_rule
+from evergraph.rules.model import TRIPLE
 from evergraph.store import log
 from evergraph.store.counts import merge_counts, write_counts
 from evergraph.store.feed import change_feed
-from evergraph.store.layout import COUNTS, DICTIONARY, FACTS, FILE_ROWS, RELATIONS, RULES, NewFile, write_rules, write_terms
+from evergraph.store.layout import COUNTS, DICTIONARY, FACTS, FILE_ROWS, RELATIONS, RULES, NewFile, write_terms
 from evergraph.store.lock import NAME, SCRATCH, WAIT_SECONDS, sweep_scratch, writing
 from evergraph.store.log import Info, Snapshot, StoredFile
 from evergraph.store.read import read_table
+from evergraph.store.rules import RuleRows, merge_rules, write_rules
 from evergraph.store.view import create_view
 from evergraph.store.write import by_shard, merge_small, write_changes
 
@@ -94,11 +94,11 @@ class Store:
         info: Info,
         changed: Iterable[Changed],
         terms: pa.Array,
-        rules: Program | None = None,
+        rules: RuleRows | None = None,
         counts: Iterable[Counted] = (),
         anew: bool = False,
     ) -> Snapshot:
-        """The version after `base` with these changes of facts and counts, new terms and, if given, other rules.
+        """The version after `base` with these changes of facts, counts and rules, and new terms.
 
         With `anew`, all counts are given. Cost: the change; files that hold rows to drop are written anew.
         """
@@ -120,13 +120,13 @@ class Store:
         info: Info,
         added: Sequence[NewFile],
         removed: Sequence[StoredFile],
-        rules: Program | None = None,
+        rules: RuleRows | None = None,
     ) -> Snapshot:
         """The version after `base` made of files that are written; small files are compacted when there are many."""
-        if rules is not None:
+        if rules or base is None:
             with log.writes(self.path):
-                added = [*added, write_rules(self.path, [(rule.name, print_rule(rule)) for rule in rules.rules])]
-            removed = [*removed, *(base.files(RULES) if base is not None else ())]
+                new, old = write_rules(self.path, base.files(RULES) if base is not None else (), rules or RuleRows())
+            added, removed = [*added, *new], [*removed, *old]
         if base is not None and not info.counts:
             removed = [*removed, *base.files(COUNTS)]
         made = log.commit(self.path, base, info, added, removed)
@@ -162,6 +162,8 @@ class Store:
             added, removed = added + write_terms(self.path, terms, run[0].low), removed + run
         if len(base.files(COUNTS)) > SMALL_FILES:
             added, removed = added + merge_counts(self.path, base.version, base.files(COUNTS)), removed + base.files(COUNTS)
+        if len(base.files(RULES)) > SMALL_FILES:
+            added, removed = [*added, merge_rules(self.path, base.files(RULES))], removed + base.files(RULES)
         if not removed:
             return base
         info = replace(base.info, operation="compact", report={})
@@ -180,7 +182,8 @@ class Store:
 def _piled_up(snapshot: Snapshot) -> bool:
     shards = [file.shard for name in (FACTS, RELATIONS) for file in snapshot.files(name) if file.rows < FILE_ROWS // 2]
     most = max((shards.count(shard) for shard in set(shards)), default=0)
-    return max(most, sum(map(len, _adjacent(snapshot.files(DICTIONARY)))), len(snapshot.files(COUNTS))) > SMALL_FILES
+    others = (len(snapshot.files(COUNTS)), len(snapshot.files(RULES)))
+    return max(most, sum(map(len, _adjacent(snapshot.files(DICTIONARY)))), *others) > SMALL_FILES
 
 
 def _adjacent(files: Sequence[StoredFile]) -> list[list[StoredFile]]:

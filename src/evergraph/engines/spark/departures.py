@@ -92,6 +92,8 @@ def exchange(step: Superstep, inbox: pa.Table) -> None:
     for _, key, arity, words in mail.read(inbox, (Kind.RETRACT,)):
         retract(step, key, Run(step.arrays, arity, words))
     going = [(key, run) for key, run in _bases(step.relations).items() if key in step.job.drop]
+    for key in step.job.drop:
+        step.explicit.pop(key, None)
     going += [(key, Run(step.arrays, arity, words)) for _, key, arity, words in mail.read(inbox, (Kind.GONE,))]
     for key, run in going:
         step.take_out(key, run)

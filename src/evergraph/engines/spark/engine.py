@@ -23,6 +23,7 @@ from evergraph.engines.base import Change, Closed, Counts, Difference, Facts, Ke
 from evergraph.engines.relation import Relation, Run
 from evergraph.engines.shard import Scheduler, Shard
 from evergraph.engines.spark import files, mail
+from evergraph.engines.spark.adoption import Adoption
 from evergraph.engines.spark.gather import Gathered, Gatherer, counts, role_of
 from evergraph.engines.spark.job import ALL, ARRIVED, EXPLICIT, Job, Step
 from evergraph.engines.spark.jobs import FAILURES, failure, lost
@@ -37,7 +38,7 @@ from evergraph.errors import UserError
 from evergraph.plan.compile import Plan
 from evergraph.plan.locality import HERE, localise
 from evergraph.plan.model import Key
-from evergraph.plan.schedule import Component, data_schedule, hidden_part, one_loop
+from evergraph.plan.schedule import Component, data_schedule, defining, hidden_part, one_loop
 from evergraph.plan.shapes import hidden
 from evergraph.terms import Ids
 
@@ -57,11 +58,12 @@ class SparkEngine:
         self.shards = shards or max(2, int(session.sparkContext.defaultParallelism))
         self.labels = spread(self.shards)
         self.values = ValueFiles(plan.values, self.folder / "values")
-        self.local = [localise(rules, f"cut{n}.") for n, rules in enumerate(plan.strata)]
-        self.plan = replace(plan, strata=tuple(local.rules for local in self.local))
-        self.schema = Shard(self.plan)
+        self.unused: frozenset[Key] = frozenset()
+        """Parameter relations and helpers at the shards that no rule reads any more."""
+        self._obey(plan)
         self.gatherer = Gatherer(self.schema.arrays, self.folder)
         self.state = self._saved = State(place(self.shards, plan.type_id, self.local))
+        self._before = (plan, self.state, self.unused)
         self.jobs = self.supersteps = 0
         self._staged: dict[Key, Run] = {}
         self._files: FactFiles | None = None
@@ -75,10 +77,18 @@ class SparkEngine:
             raise UserError("EG205", "a maintenance program cannot take files that stay with the workers", "use algorithm dred")
         return type(self)(plan, self.spark, self.shards, self.folder.parent)
 
+    def _obey(self, plan: Plan) -> None:
+        """Take rules, cut for locality."""
+        self.given = plan
+        self.local = [localise(rules) for rules in plan.strata]
+        self.plan = replace(plan, strata=tuple(local.rules for local in self.local))
+        self.schema = Shard(self.plan)
+
     # -- updates -----------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
         self.state = self._saved = self.state.settled()
+        self._before = (self.given, self.state, self.unused)
         self._staged, self._files = {}, None
         self._retracted: dict[Key, Run] = {}
         self._old_components: list[tuple[Component, ...]] = []
@@ -92,6 +102,38 @@ class SparkEngine:
     def stage(self, facts: FactFiles) -> None:
         """Insert these facts too: after `begin`, before `insert`."""
         self._files = facts
+
+    def adopt(self, plan: Plan) -> None:
+        """Cost: the compiled rules; a superstep if shards must learn of it, and those that new helper relations take.
+
+        Facts stay counted only if shards need not learn of it.
+        """
+        old = self.plan
+        self._obey(plan)
+        if not self.state.answers:
+            return
+        adoption = Adoption.of(self, old)
+        self.unused = adoption.unused
+        early = self.state is self._saved
+        counted = self.counted and adoption.same and not adoption.needed
+        self.state = replace(self.state, placement=adoption.placement, counted=counted)
+        if adoption.needed:
+            self._learn(adoption)
+        if early:
+            self.state = self._saved = self.state.settled()
+
+    def _learn(self, adoption: Adoption) -> None:
+        """Tell the shards: relations to forget, rows of parameter relations, facts that are wanted elsewhere, helpers."""
+        flags = (self._delivered, self._deleting, self._counting)
+        self._delivered, self._deleting, self._counting = True, False, False
+        letters = self._parcels(self.schema.runs(adoption.rows), Kind.EXPLICIT)
+        again = tuple(sorted(adoption.again, key=str))
+        job = replace(self.job(), step=Step.REPLACE, begin=True, drop=adoption.drop, resend=again, keep_arrived=True)
+        self._run(job, letters, None)
+        if adoption.helpers:
+            for stratum in range(len(self.local)):
+                self._close(stratum, True, lambda parts: defining(parts, adoption.helpers))
+        self._delivered, self._deleting, self._counting = flags
 
     def insert(self, facts: Facts) -> bool:
         there = sum(self.state.total(ALL).values())
@@ -300,8 +342,10 @@ class SparkEngine:
         return Change(Difference(by_name(explicit), by_name(derived), lambda: self.gatherer.facts(after, role)))
 
     def rollback(self) -> None:
-        self.state = self._saved
-        self.schema.restore(dict(self.state.schema), {})
+        plan, self.state, self.unused = self._before
+        self._saved = self.state
+        self._obey(plan)
+        self.schema.restore(self.plan, dict(self.state.schema), {})
 
     # -- what the driver knows ---------------------------------------------------------------------------------------
 

@@ -1,0 +1,413 @@
+"""Everything that changes a graph: facts and rules that come and go, in one atomic update."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evergraph import inputs
+from evergraph.engine_choice import is_spark, make_engine, make_pipeline
+from evergraph.engines.base import Engine, LocalEngine, Which
+from evergraph.engines.memory import MemoryEngine
+from evergraph.engines.reference import ReferenceEngine
+from evergraph.errors import UserError
+from evergraph.formats import Progress, Rejects
+from evergraph.maintain.choose import ALGORITHMS, Experience, maintain
+from evergraph.maintain.declarative import Maintenance
+from evergraph.maintain.outcome import Outcome, Phase
+from evergraph.maintain.rule_changes import maintain_rules
+from evergraph.plan.rulebook import Member, Rulebook
+from evergraph.plan.transition import Change, change_rules
+from evergraph.reading import Reading
+from evergraph.report import Report, make_report
+from evergraph.rules.inputs import read_rules
+from evergraph.rules.model import BUILTIN_RELATIONS, ONTOLOGY, TRIPLE, Atom, Program, Rule
+from evergraph.rules.shape import shape_of
+from evergraph.store import Info, Snapshot
+from evergraph.store.counts import read_counts
+from evergraph.store.dictionary import FileDictionary
+from evergraph.store.layout import COUNTS, SHARDS
+from evergraph.store.log import writes
+from evergraph.store.read import read_facts, read_terms
+from evergraph.store.rules import RuleRows
+from evergraph.store.rules import read_rules as read_stored
+from evergraph.terms import Dictionary, Ids
+from evergraph.values import Values
+
+if TYPE_CHECKING:
+    from evergraph.pipeline.encode import Encoded
+    from evergraph.pipeline.load import Pipeline
+    from evergraph.store import Store
+
+Columns = dict[str, list[Ids]]
+Builtins = dict[str, Callable[[int], tuple[Ids, ...]]]
+"""What fills built-in relations, given the number of terms that have been seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a caller of `update` wants."""
+
+    insert: Any
+    delete: Any
+    insert_rules: Any
+    delete_rules: Any
+    ontology: Any
+    algorithm: str
+    dry_run: bool
+    rejects: Rejects | None
+    progress: Progress | None
+    operation: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """Rules that come and go, and the facts that stood among them."""
+
+    change: Change | None
+    inserted: tuple[Member, ...] = ()
+    deleted: tuple[Member, ...] = ()
+    insert: tuple[Atom, ...] = ()
+    delete: tuple[Atom, ...] = ()
+    assertions: frozenset[Atom] = frozenset()
+    """What the ontology asserts after the update."""
+
+
+class Changing(Reading):
+    """How a graph changes. An exception leaves it, and its store, as it was."""
+
+    _first: Program
+    """Facts that stand among the rules: part of the first update."""
+    _old: bool
+    _stale: bool
+
+    def update(
+        self,
+        *,
+        insert: Any = (),
+        delete: Any = (),
+        insert_rules: Any = None,
+        delete_rules: Any = None,
+        ontology: Any = None,
+        algorithm: str = "auto",
+        dry_run: bool = False,
+        rejects: Rejects | None = None,
+        progress: Progress | None = None,
+        operation: str = "update",
+    ) -> Report:
+        """Delete and insert facts and rules and keep the materialisation true: one atomic change, one version of a store.
+
+        Deletions come first: a fact or rule that is deleted and inserted stays. Facts are a path or list of paths, N-Triples or
+        Datalog text, an iterable of triples (rdflib or pyoxigraph terms, or N-Triples strings), an rdflib Graph, or a pandas,
+        Arrow or Spark frame with columns `subject, predicate, object`. Blank nodes of facts to delete are those of the graph.
+        Rules are a `Program`, `.dlog` text, the path or paths of rule files, the name of a rule set, or an iterable of `Rule`;
+        facts that stand among them come and go with them. A rule is the same whatever its variables and it itself are called.
+        `ontology` is the path or paths of an ontology, which becomes that of the graph: rules come and go by the difference to
+        the one before. `algorithm` is one of `ALGORITHMS`; `auto` picks. With `dry_run` the report is all there is of it. With
+        `rejects`, bad lines of files are kept there and skipped; `progress` is told how far the work is; `operation` is what
+        the store's history calls the change. An exception leaves the graph as it was.
+        Cost: the rule instances that use a fact, or are of a rule, that comes or goes.
+        """
+        if algorithm not in ALGORITHMS:
+            raise UserError("EG302", f"no algorithm is called {algorithm!r}", f"use one of {', '.join(ALGORITHMS)}")
+        asked = _Asked(insert, delete, insert_rules, delete_rules, ontology, algorithm, dry_run, rejects, progress, operation)
+        if self._store is None:
+            return self._update(asked)
+        if self._old:
+            assert self._snapshot is not None
+            raise UserError(
+                "EG407", f"version {self._snapshot.version} is not the last one", "open the store without a version"
+            )
+        with self._store.writing():
+            self._catch_up(self._store)
+            with writes(self._store.path):
+                return self._update(asked)
+
+    # -- becoming ----------------------------------------------------------------------------------------------------
+
+    def _setup(
+        self, program: Program, dictionary: Dictionary, engine: Any, shards: int = SHARDS, numbers: Sequence[int] = ()
+    ) -> None:
+        self._dictionary = dictionary
+        self._values = Values(dictionary)
+        self._book = Rulebook.of(program, dictionary, self._values, numbers)
+        self._plan = self._book.plan
+        self._pipeline: Pipeline | None = None
+        if self._store is not None and is_spark(engine):
+            self._pipeline = make_pipeline(engine, self._plan, self._store, shards)
+            self._engine: Engine = self._pipeline.engine
+        else:
+            self._engine = make_engine(engine, self._plan)
+        self._arities = {**Program(tuple(self._book.samples)).relations, TRIPLE: 3}
+        self._builtins = self._builtins_of(self._book.samples)
+        self._assertions: frozenset[Atom] = frozenset()
+        self._literals_seen = 0
+        self._prepared = self._pristine = True
+        """Whether what is not stored is there; whether there has been no update yet."""
+        self._maintenance: Maintenance | None = None
+        self._experience = Experience()
+
+    def _take(self, snapshot: Snapshot, engine: Any) -> None:
+        """Become what a snapshot holds; if it cannot be read, stay what this graph is."""
+        before = dict(self.__dict__)
+        try:
+            self._read_snapshot(snapshot, engine)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _read_snapshot(self, snapshot: Snapshot, engine: Any) -> None:
+        self._snapshot = snapshot
+        rules, info = read_stored(snapshot), snapshot.info
+        if is_spark(engine):
+            self._setup(rules.program, FileDictionary.of(snapshot), engine, info.shards, rules.numbers)
+            assert self._pipeline is not None
+            self._pipeline.open(snapshot)
+            self._arities |= self._pipeline.engine.arities()
+        else:
+            dictionary = Dictionary(read_terms(snapshot), info.scopes)
+            self._setup(rules.program, dictionary, engine, numbers=rules.numbers)
+            facts = read_facts(snapshot)
+            self._arities |= {key: relation.arity for key, relation in facts.all.items() if isinstance(key, str)}
+            counted = bool(info.counts) and info.counts == self._plan.fingerprint
+            self._local.load(facts, read_counts(snapshot.files(COUNTS)) if counted else None)
+        self._assertions = rules.assertions
+        self._prepared = self._stale = self._pristine = False
+
+    @property
+    def _local(self) -> LocalEngine:
+        assert isinstance(self._engine, MemoryEngine | ReferenceEngine)
+        return self._engine
+
+    @property
+    def _engine_choice(self) -> Any:
+        """What to give `open` for an engine like this one."""
+        return self._pipeline.session if self._pipeline is not None else self._engine.name
+
+    def _catch_up(self, store: Store) -> None:
+        """Take over what other writers have committed since this graph was read."""
+        if self._stale:
+            self._start_again()
+        if store.exists:
+            last = store.snapshot()
+            if self._snapshot is None:
+                raise UserError("EG401", f"{store.path} is a store already", "open it with KnowledgeGraph.open")
+            if last.version != self._snapshot.version:
+                self._take(last, self._engine_choice)
+
+    def _start_again(self) -> None:
+        """Become what the last version holds, or nothing."""
+        if self._snapshot is not None:
+            self._take(self._snapshot, self._engine_choice)
+        else:
+            self._setup(self.rules, FileDictionary(), self._engine_choice)
+            self._stale = False
+
+    def _prepare(self) -> None:
+        """After a store was opened, what is not stored. Cost: linear in the terms if rules have built-ins, once."""
+        if not self._prepared:
+            self._engine.prepare({name: list(rows(0)) for name, rows in self._builtins.items()})
+            self._literals_seen = len(self._dictionary)
+            self._prepared = True
+
+    # -- one update --------------------------------------------------------------------------------------------------
+
+    def _update(self, asked: _Asked) -> Report:
+        try:
+            self._prepare()
+        except BaseException:
+            self._stale = True
+            raise
+        start = time.perf_counter()
+        rules = self._read_rules(asked)
+        before = dict(self.__dict__)
+        try:
+            if rules.change is not None and self._pristine:
+                self._begin_with(rules.change.after())
+                rules = replace(rules, change=None)
+            self._engine.begin()
+            report = self._change(asked, rules, start)
+        except BaseException:
+            self._engine.rollback()
+            self.__dict__.update(before)
+            self._stale = self._pipeline is not None
+            raise
+        if asked.dry_run:
+            self.__dict__.update(before)
+            self._stale = self._pipeline is not None
+        return report
+
+    def _begin_with(self, members: Sequence[Member]) -> None:
+        """Other rules before there is anything to maintain."""
+        program = Program(tuple(member.rule for member in members), (), self._book.compiler.prefixes)
+        self._setup(program, self._dictionary, self._engine_choice, numbers=[member.number for member in members])
+
+    def _read_rules(self, asked: _Asked) -> _Rules:
+        """The rules that are to come and to go, checked against those in force."""
+        came, gone = read_rules(asked.insert_rules), read_rules(asked.delete_rules)
+        insert, delete = list(came.rules), list(gone.rules)
+        facts, less, said = dict.fromkeys(came.facts), dict.fromkeys(gone.facts), self._assertions
+        if asked.ontology is not None:
+            from evergraph.rules.owl import compile_ontology
+
+            program = compile_ontology(_listed(asked.ontology)).program
+            said = frozenset(program.facts)
+            known = {shape_of(rule) for rule in program.rules}
+            delete += [m.rule for m in self._book.members if m.rule.origin == ONTOLOGY and shape_of(m.rule) not in known]
+            insert += (replace(rule, origin=ONTOLOGY) for rule in program.rules)
+            facts |= dict.fromkeys(fact for fact in program.facts if fact not in self._assertions)
+            less |= dict.fromkeys(self._assertions - said)
+        self._check_arities(Program(tuple(insert), tuple(facts)).relations)
+        change = change_rules(self._book, insert, delete)
+        inserted, deleted = (change.inserted, change.deleted) if change is not None else ((), ())
+        return _Rules(change, inserted, deleted, tuple(facts), tuple(less), said)
+
+    def _change(self, asked: _Asked, rules: _Rules, start: float) -> Report:
+        delete = inputs.read(asked.delete, self._dictionary, asked.rejects, asked.progress, own=True)
+        inputs.add(delete, inputs.read([*rules.delete], self._dictionary, own=True))
+        facts, staged, stages = self._read(asked.insert, asked.rejects, asked.progress)
+        inputs.add(facts, inputs.read([*rules.insert], self._dictionary, own=True))
+        arities = {name: len(columns) for both in (delete, facts) for name, columns in both.items()}
+        self._check_arities(arities)
+        delete = inputs.less(delete, facts)
+        builtins = self._builtins | self._builtins_of([member.rule for member in rules.inserted])
+        seen = len(self._dictionary)
+        for name, rows in builtins.items():
+            columns = rows(self._literals_seen if name in self._builtins else 0)
+            if len(columns[0]):
+                facts[name] = list(columns)
+        spent = time.perf_counter() - start - sum(stage.seconds for stage in stages)
+        read = Phase("read", spent, sum(len(c[0]) for both in (delete, facts) for c in both.values() if c))
+        if staged is not None and self._pipeline is not None:
+            self._pipeline.engine.stage(staged)
+        outcome = self._maintain(asked, rules.change, facts, delete)
+        outcome.phases[:0] = [*stages, read]
+        with outcome.phase("commit"):
+            if asked.progress is not None:
+                asked.progress("commit", 0.0)
+            version = self._write(asked.operation, outcome, rules) if self._store is not None and not asked.dry_run else None
+            change = self._engine.commit()
+        if asked.dry_run:
+            self._engine.rollback()
+        else:
+            self._settle(rules, arities, builtins, seen)
+        came, went = (tuple(member.rule for member in members) for members in (rules.inserted, rules.deleted))
+        return make_report(outcome, self._engine.name, change, (came, went), self._difference, version)
+
+    def _maintain(self, asked: _Asked, change: Change | None, facts: Columns, delete: Columns) -> Outcome:
+        if change is None:
+            return maintain(
+                self._engine,
+                self._plan,
+                facts,
+                delete,
+                asked.algorithm,
+                self._maintenance_program,
+                self._experience,
+                asked.progress,
+            )
+
+        def maintenance() -> Maintenance:
+            after = Program(tuple(member.rule for member in change.after()))
+            return Maintenance.of(after, self._dictionary, self._values, before=Program(self.rules.rules))
+
+        return maintain_rules(self._engine, change, facts, delete, asked.algorithm, maintenance, Experience(), asked.progress)
+
+    def _settle(self, rules: _Rules, arities: dict[str, int], builtins: Builtins, seen: int) -> None:
+        """What is known after an update that was made."""
+        if rules.change is not None:
+            rules.change.settle()
+            self._book, self._plan = rules.change.book, rules.change.anew.plan
+            self._maintenance, self._experience = None, Experience()
+        self._arities = Program(tuple(m.rule for m in rules.inserted)).relations | arities | self._arities
+        self._assertions, self._builtins, self._literals_seen = rules.assertions, builtins, seen
+        self._first, self._pristine = Program(), False
+
+    def _maintenance_program(self) -> Maintenance:
+        """The rules of the `declarative` algorithm, made when it is first asked for."""
+        if self._maintenance is None:
+            self._maintenance = Maintenance.of(Program(self.rules.rules), self._dictionary, self._values)
+        return self._maintenance
+
+    def _read(
+        self, insert: Any, rejects: Rejects | None, progress: Progress | None
+    ) -> tuple[dict[str, list[Ids]], Encoded | None, list[Phase]]:
+        """The facts to insert. On Spark with a store, files are read by the workers and stay in files."""
+        facts = inputs.read([*self._first.facts], self._dictionary)
+        if self._pipeline is None:
+            inputs.add(facts, inputs.read(insert, self._dictionary, rejects, progress))
+            return facts, None, []
+        paths, rest = inputs.files_of(insert)
+        inputs.add(facts, inputs.read(rest, self._dictionary, rejects, progress))
+        if not paths:
+            return facts, None, []
+        assert isinstance(self._dictionary, FileDictionary)
+        return facts, *self._pipeline.read(paths, self._dictionary, rejects, progress)
+
+    def _write(self, operation: str, outcome: Outcome, rules: _Rules) -> int:
+        """Commit what the engine has done, if that is anything; returns the store's version."""
+        assert self._store is not None
+        base = self._snapshot
+        size = len(self._book) + (len(rules.inserted) - len(rules.deleted) if rules.change is not None else 0)
+        info = self._info(operation, self._said(outcome, rules), size)
+        changed_rules = self._rule_rows(base is None, rules)
+        if self._pipeline is not None:
+            assert isinstance(self._dictionary, FileDictionary)
+            self._snapshot = self._pipeline.write(base, info, self._dictionary, changed_rules)
+            return self._snapshot.version
+        changed = list(self._local.changes())
+        anew, counts = self._local.count_changes()
+        if base is not None and not (changed or changed_rules or anew) and info.counts == base.info.counts:
+            return base.version
+        terms = self._dictionary.since(base.info.terms if base is not None else 0)
+        self._snapshot = self._store.commit(base, info, changed, terms, changed_rules, counts, anew)
+        return self._snapshot.version
+
+    def _said(self, outcome: Outcome, rules: _Rules) -> dict[str, Any]:
+        """What the store's history tells of an update."""
+        said: dict[str, Any] = {"algorithm": outcome.algorithm, "derivations": outcome.derivations}
+        if rules.inserted or rules.deleted:
+            said |= {"rules_inserted": len(rules.inserted), "rules_deleted": len(rules.deleted)}
+        return said
+
+    def _rule_rows(self, first: bool, rules: _Rules) -> RuleRows:
+        """What changes in the store's table of rules."""
+        come = rules.assertions if first else rules.assertions - self._assertions
+        if not first:
+            return RuleRows(rules.inserted, tuple(come), rules.deleted, tuple(self._assertions - rules.assertions))
+        members = rules.change.after() if rules.change is not None else self._book.members
+        return RuleRows(tuple(members), tuple(come))
+
+    def _info(self, operation: str, report: dict[str, Any], rules: int) -> Info:
+        """What a version says of itself."""
+        shards = self._snapshot.info.shards if self._snapshot is not None else SHARDS
+        explicit, derived = self._engine.counts(Which.EXPLICIT), self._engine.counts(Which.DERIVED)
+        counts = ""
+        if self._engine.counted and isinstance(self._engine, MemoryEngine):
+            counts = self._engine.shard.plan.fingerprint
+        terms, scopes = len(self._dictionary), self._dictionary.scopes
+        return Info(operation, shards, terms, scopes, explicit, derived, rules, report=report, counts=counts)
+
+    def _check_arities(self, found: dict[str, int]) -> None:
+        for name, arity in found.items():
+            expected = self._arities.get(name, arity)
+            if expected != arity:
+                raise inputs.arity_clash(name, arity, expected)
+
+    def _builtins_of(self, rules: Sequence[Rule]) -> Builtins:
+        """The built-in relations that these rules mention, with what fills them."""
+        mentioned = {a.relation for rule in rules for a in (*rule.atoms, *rule.negations)}
+        values = self._values
+        rows: Builtins = {"DATATYPE": values.datatypes, "SAMEVALUE": values.same_values, "SUPPORTED": values.supported}
+        found = {name: rows[name] for name in BUILTIN_RELATIONS if name in mentioned}
+        if found:
+            values.name_datatypes()
+        return found
+
+
+def _listed(paths: Any) -> list[Any]:
+    return [paths] if isinstance(paths, str | Path) else list(paths)

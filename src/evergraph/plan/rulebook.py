@@ -1,0 +1,198 @@
+"""The rulebook: the rules in force by stratum, shape and constants, and what engines get of them.
+
+A rule of a shape that many rules have is a row of the shape's parameter relation; others are compiled one by one. What is
+compiled is kept while rules change (`plan.transition`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
+from typing import Any
+
+from evergraph.plan.compile import Parameters, Plan, Written
+from evergraph.plan.model import PlanRule, encode_rules
+from evergraph.plan.schema import Guarded, assemble, cut_guard, survey
+from evergraph.plan.shapes import LIFT_FROM, PARAMETER, Lifted, digest, lift, plain, switched
+from evergraph.rules.model import TYPE, Program, Rule
+from evergraph.rules.shape import Constants, Shape, shape_of
+from evergraph.rules.stratify import Pattern, levels, pattern
+from evergraph.terms import Dictionary, Ids
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A rule, or the rule of a shape, as engines get it: with its guard cut out."""
+
+    guarded: tuple[Guarded, ...]
+
+    @property
+    def switch(self) -> str:
+        """The relation without arguments that says whether the rule is in force, where that changes."""
+        return f"{PARAMETER}rule{digest([rule.content for rule, _ in self.guarded])}"
+
+    @property
+    def switched(self) -> Unit:
+        """The rule while its switch is on."""
+        rules = switched([rule for rule, _ in self.guarded], self.switch)
+        return Unit(tuple((rule, guard) for rule, (_, guard) in zip(rules, self.guarded, strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    number: int
+    """The place of the rule among all: that of its row in a store."""
+    rule: Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The rules of one shape in one stratum."""
+
+    members: dict[Constants, Member]
+    lifts: tuple[tuple[Lifted, Unit], ...] = ()
+    """Most of them as rows; there are several where rules came later that have other constants in common."""
+    singles: Mapping[Constants, Unit] = field(default_factory=dict)
+    """Those that are no rows."""
+
+    def row_of(self, constants: Constants) -> Lifted | None:
+        """Where a rule is, or would be, a row."""
+        return next((lifted for lifted, _ in self.lifts if lifted.takes(constants)), None)
+
+    @property
+    def units(self) -> Iterator[Unit]:
+        yield from (unit for _, unit in self.lifts)
+        yield from self.singles.values()
+
+
+Stratum = Mapping[Shape, Group]
+Level = Mapping[Pattern, int]
+
+
+class Rulebook:
+    """All rules in force. Nothing changes one but `Change.settle`, which has its rules come and go."""
+
+    def __init__(self, compiler: Compiler, level: Level, strata: Sequence[Stratum], number: int) -> None:
+        self.compiler, self.level, self.strata = compiler, level, strata
+        self.next = number
+        """The number of the next rule."""
+
+    @staticmethod
+    def of(program: Program, dictionary: Dictionary, values: Any = None, numbers: Sequence[int] = ()) -> Rulebook:
+        """The rulebook of a program; `numbers` are those of its rules, if they have some. Cost: linear in the rules."""
+        numbered = list(numbers or range(1, len(program.rules) + 1))
+        compiler = Compiler(dictionary, values, program.prefixes)
+        return Rulebook.made(compiler, list(map(Member, numbered, program.rules)), 1 + max(numbered, default=0))
+
+    @staticmethod
+    def made(compiler: Compiler, members: Sequence[Member], number: int) -> Rulebook:
+        level = levels(Program(tuple(member.rule for member in members)))
+        return Rulebook(compiler, level, compiler.compiled(members, level), number)
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    @property
+    def members(self) -> list[Member]:
+        """All rules, in their order. Cost: a sort."""
+        found = [m for stratum in self.strata for group in stratum.values() for m in group.members.values()]
+        return sorted(found, key=lambda member: member.number)
+
+    @property
+    def samples(self) -> list[Rule]:
+        """One rule of each shape: what does not depend on constants can be asked of these."""
+        return [next(iter(group.members.values())).rule for stratum in self.strata for group in stratum.values()]
+
+    def __len__(self) -> int:
+        return sum(len(group.members) for stratum in self.strata for group in stratum.values())
+
+    @property
+    def program(self) -> Program:
+        return Program(tuple(member.rule for member in self.members), (), self.compiler.prefixes)
+
+    def find(self, rule: Rule) -> Member | None:
+        """The rule in force that says the same, if there is one."""
+        stratum = stratum_of(rule, self.level)
+        if stratum is None or stratum >= len(self.strata):
+            return None
+        shape, constants = shape_of(rule)
+        group = self.strata[stratum].get(shape)
+        return group.members.get(constants) if group is not None else None
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of the rules in force."""
+        units = [[unit for group in stratum.values() for unit in group.units] for stratum in self.strata]
+        written = cache(lambda: self.compiler.written(self.members, self.level))
+        return self.compiler.plan(units, self.compiler.parameters(self.strata), written, len(self))
+
+
+class Compiler:
+    """From rules to units and plans."""
+
+    def __init__(self, dictionary: Dictionary, values: Any, prefixes: Mapping[str, str]) -> None:
+        self.dictionary, self.values, self.prefixes = dictionary, values, prefixes
+        self.type_id = self.id(TYPE)
+
+    def id(self, text: str) -> int:
+        return int(self.dictionary.encode([text])[0])
+
+    def columns(self, lifted: Lifted, rows: Sequence[Constants]) -> list[Ids]:
+        """Rows of a parameter relation, as facts come."""
+        return [self.dictionary.encode(column) for column in lifted.columns(rows)]
+
+    def lift(self, stratum: int, shape: Shape, members: Mapping[Constants, Member]) -> Lifted:
+        sample = next(iter(members.values())).rule
+        return lift(sample, list(members), self.id, f"shape{stratum}.{digest(shape)}.")
+
+    def compiled(self, members: Iterable[Member], level: Level) -> list[Stratum]:
+        """Rules by stratum and shape, with their units; of rules that say the same, the first. Cost: linear in the rules."""
+        grouped: list[dict[Shape, dict[Constants, Member]]] = [{}]
+        for member in members:
+            stratum = stratum_of(member.rule, level) or 0
+            while stratum >= len(grouped):
+                grouped.append({})
+            shape, constants = shape_of(member.rule)
+            grouped[stratum].setdefault(shape, {}).setdefault(constants, member)
+        return [self._stratum(number, groups) for number, groups in enumerate(grouped)]
+
+    def _stratum(self, number: int, groups: Mapping[Shape, dict[Constants, Member]]) -> Stratum:
+        """The groups of a stratum. What is schema is known when all of its rules are."""
+        lifted = {shape: self.lift(number, shape, m) for shape, m in groups.items() if len(m) >= LIFT_FROM}
+        alone = {s: {c: plain(one.rule, self.id) for c, one in m.items()} for s, m in groups.items() if s not in lifted}
+        rules = [one.rule for one in lifted.values()] + [rule for group in alone.values() for rule in group.values()]
+        known = survey(rules, self.type_id)
+        out = {}
+        for shape, members in groups.items():
+            if shape in lifted:
+                out[shape] = Group(members, ((lifted[shape], Unit(cut_guard(lifted[shape].rule, known))),))
+            else:
+                singles = {c: Unit(cut_guard(rule, known)) for c, rule in alone[shape].items()}
+                out[shape] = Group(members, singles=singles)
+        return out
+
+    def parameters(self, strata: Iterable[Stratum], less: Container[int] = ()) -> dict[str, Callable[[], list[Ids]]]:
+        """The rows of parameter relations, when they are asked for, without rules of some numbers."""
+
+        def rows(group: Group, lifted: Lifted) -> list[Ids]:
+            kept = (c for c, member in group.members.items() if c not in group.singles and member.number not in less)
+            return self.columns(lifted, [c for c in kept if group.row_of(c) is lifted])
+
+        groups = [(group, lifted) for stratum in strata for group in stratum.values() for lifted, _ in group.lifts]
+        return {lifted.name: partial(rows, group, lifted) for group, lifted in groups}
+
+    def written(self, members: Iterable[Member], level: Level) -> tuple[tuple[PlanRule, ...], ...]:
+        """Rules with constants encoded, by stratum."""
+        strata: list[list[Rule]] = [[] for _ in range(1 + max(level.values(), default=0))]
+        for member in members:
+            strata[stratum_of(member.rule, level) or 0].append(member.rule)
+        return tuple(tuple(encode_rules(rules, self.dictionary.encode)) for rules in strata)
+
+    def plan(self, strata: Iterable[Iterable[Unit]], parameters: Parameters, written: Written, size: int) -> Plan:
+        rules = tuple(assemble((pair for unit in units for pair in unit.guarded), self.type_id) for units in strata)
+        return Plan(rules, parameters, written, size, self.type_id, self.values)
+
+
+def stratum_of(rule: Rule, level: Level) -> int | None:
+    """The stratum of a rule; None if no rule has a head like its."""
+    return level.get(pattern(rule.head)) if level else 0
