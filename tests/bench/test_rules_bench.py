@@ -157,6 +157,16 @@ def test_a_renamed_class_takes_everything_along() -> None:
     assert vocabulary.ends["domain"] == {"p3": "C4"}
 
 
+def test_the_fringe_is_what_few_facts_use() -> None:
+    vocabulary = Vocabulary()
+    vocabulary.above["subclass"] = {"C0": "", "C1": "C0", "C2": "C1", "C3": "C0"}
+    vocabulary.used.update(C0=50, C1=1, C2=5, C3=3)
+    drawn = {}
+    for vocabulary.most in (2, 5, 6):
+        drawn[vocabulary.most] = {vocabulary.draw("subclass", Random(seed)) for seed in range(30)}
+    assert drawn == {2: {"C3"}, 5: {"C2", "C3"}, 6: {"C1", "C2", "C3"}}
+
+
 # -- the commands ----------------------------------------------------------------------------------------------------
 
 
@@ -175,12 +185,16 @@ def test_bench_vocabulary_prints_a_table_and_writes_json(tmp_path: Path) -> None
     done = CliRunner().invoke(app, ["bench", "vocabulary", "--scale", "0.02", "--versions", "3", "--out", str(tmp_path)])
     assert done.exit_code == 0, done.output
     found = json.loads((tmp_path / "vocabulary.json").read_text())
-    assert [row["version"] for row in found["rows"]] == [1, 2, 3] and found["wrong"] == []
+    assert [(row["history"], row["version"]) for row in found["rows"]] == [
+        (history, version) for history in ("fringe", "anywhere") for version in (1, 2, 3)
+    ]
+    assert found["wrong"] == []
     assert all(row["ratio"] == pytest.approx(row["recompute"] / row["auto"]) for row in found["rows"])
-    assert found["least_ratio"] == min(row["ratio"] for row in found["rows"])
+    assert found["ratios"]["fringe"]["least"] == min(row["ratio"] for row in found["rows"][:3])
 
 
 def test_the_chart_is_a_file(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    rows = [{"version": n, "auto": 0.01, "recompute": 1.0, "triples": 0.02} for n in (1, 2)]
+    times = {"auto": 0.01, "recompute": 1.0, "triples": 0.02}
+    rows = [{"history": history, "version": n, **times} for history in ("fringe", "anywhere") for n in (1, 2)]
     assert draw(rows, tmp_path / "chart.png") and (tmp_path / "chart.png").stat().st_size > 1000

@@ -8,10 +8,15 @@ from the one before by half a percent to two percent of the axioms:
     delete     what was below it is below what was above it; its domain and range go, and domains and ranges that it was
     add        a class or property below one that is there; a property with domain and range
     restrict   a property gets another domain or range
+
+Names that change are drawn from all, or from the fringe: those that, with all below them, few facts use. Vocabularies that are
+kept up change there; what everybody uses stays.
 """
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
@@ -31,6 +36,10 @@ class Vocabulary:
     ends: dict[str, dict[str, str]] = field(default_factory=lambda: {"domain": {}, "range": {}})
     made: int = 0
     """How many names there have ever been: numbers are not used twice."""
+    used: Counter[str] = field(default_factory=Counter)
+    """In how many facts a name is."""
+    most: float = math.inf
+    """In how many facts a name may be that changes, with all below it."""
 
     @property
     def axioms(self) -> frozenset[Axiom]:
@@ -39,6 +48,16 @@ class Vocabulary:
 
     def names(self, kind: str) -> list[str]:
         return list(self.above[kind])
+
+    def draw(self, kind: str, rng: Random) -> str:
+        """A name that may change and is no root; the one that is used least, if all are used too much. Cost: linear."""
+        above = self.above[kind]
+        weights = Counter({name: self.used[name] for name in above})
+        for name in above:
+            for upper in list(_upwards(above, name))[1:]:
+                weights[upper] += self.used[name]
+        below = [name for name in above if above[name]]
+        return rng.choice([name for name in below if weights[name] <= self.most] or [min(below, key=weights.__getitem__)])
 
     def add(self, kind: str, rng: Random) -> str:
         """A new name below one that is there; the first is the root."""
@@ -78,15 +97,14 @@ def versions(vocabulary: Vocabulary, number: int, rng: Random) -> Iterator[froze
         yield before
 
 
-def _some(vocabulary: Vocabulary, rng: Random) -> tuple[str, str]:
-    """A kind of tree and a name in it that is not its root."""
-    kind = rng.choice(["subclass", "subclass", "subclass", "subproperty"])
-    return kind, rng.choice([name for name, above in vocabulary.above[kind].items() if above])
+def _kind(rng: Random) -> str:
+    """Which tree changes: that of classes more often."""
+    return rng.choice(["subclass", "subclass", "subclass", "subproperty"])
 
 
 def rename(vocabulary: Vocabulary, rng: Random) -> None:
-    kind, old = _some(vocabulary, rng)
-    above = vocabulary.above[kind]
+    kind = _kind(rng)
+    old, above = vocabulary.draw(kind, rng), vocabulary.above[kind]
     new = vocabulary.add(kind, rng)
     above[new] = above[old]
     for name, one in above.items():
@@ -100,16 +118,16 @@ def rename(vocabulary: Vocabulary, rng: Random) -> None:
 
 
 def move(vocabulary: Vocabulary, rng: Random) -> None:
-    kind, name = _some(vocabulary, rng)
-    above = vocabulary.above[kind]
+    kind = _kind(rng)
+    name, above = vocabulary.draw(kind, rng), vocabulary.above[kind]
     to = rng.choice(vocabulary.names(kind))
     if name not in _upwards(above, to):
         above[name] = to
 
 
 def delete(vocabulary: Vocabulary, rng: Random) -> None:
-    kind, gone = _some(vocabulary, rng)
-    above = vocabulary.above[kind]
+    kind = _kind(rng)
+    gone, above = vocabulary.draw(kind, rng), vocabulary.above[kind]
     up = above.pop(gone)
     above |= {name: up for name, one in above.items() if one == gone}
     for ends in vocabulary.ends.values():
@@ -119,7 +137,7 @@ def delete(vocabulary: Vocabulary, rng: Random) -> None:
 
 
 def add(vocabulary: Vocabulary, rng: Random) -> None:
-    kind = rng.choice(["subclass", "subclass", "subclass", "subproperty"])
+    kind = _kind(rng)
     name = vocabulary.add(kind, rng)
     if kind == "subproperty":
         for end in vocabulary.ends:
@@ -127,7 +145,7 @@ def add(vocabulary: Vocabulary, rng: Random) -> None:
 
 
 def restrict(vocabulary: Vocabulary, rng: Random) -> None:
-    vocabulary.restrict(rng.choice(vocabulary.names("subproperty")), rng.choice(["domain", "range"]), rng)
+    vocabulary.restrict(vocabulary.draw("subproperty", rng), rng.choice(["domain", "range"]), rng)
 
 
 def _upwards(above: dict[str, str], name: str) -> Iterator[str]:

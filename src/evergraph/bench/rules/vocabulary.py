@@ -9,6 +9,7 @@ Prints a table, writes `vocabulary.json` and `vocabulary.png`. Exit code 1 if an
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -32,47 +33,63 @@ from evergraph.rules.model import TYPE
 FACTS, INDIVIDUALS = 1_000_000, 300_000
 VERSIONS = 20
 WAYS = ("auto", "recompute", "triples")
+HISTORIES = {"fringe": 1e-4, "anywhere": math.inf}
+"""Which names change: by the part of all facts that a name may be in, with all below it."""
+WORDS = {"fringe": "where few facts are", "anywhere": "anywhere"}
 
 
 def main(scale: float, number: int, seed: int, out: Path) -> int:
-    """Replay so many versions, print a table, write `vocabulary.json` and the chart into `out`; 1 if anything is wrong."""
-    rng = Random(seed)
-    vocabulary = first(max(40, round(CLASSES * scale)), max(10, round(PROPERTIES * scale)), rng)
-    facts = draw_facts(vocabulary, max(100, round(FACTS * scale)), max(30, round(INDIVIDUALS * scale)), rng)
-    history = [sorted(axioms) for axioms in versions(vocabulary, number, rng)]
-    say(f"{len(history[0]):,} axioms over {facts.num_rows:,} facts, three times")
-    graphs = {way: KnowledgeGraph("rhodf" if way == "triples" else program(history[0])) for way in WAYS}
-    for way, graph in graphs.items():
-        graph.update(insert=facts)
-        if way == "triples":
-            graph.update(insert=_triples(history[0]))
-    rows = [step(version, before, after, graphs) for version, (before, after) in enumerate(pairwise(history), 1)]
-    wrong = [f"version {row['version']}: {row['line']}" for row in rows if row["line"]]
-    try:
-        graphs["auto"].verify()
-    except Differs as error:
-        wrong.append(f"after the last version: {error.message}")
-    more = {"scale": scale, "seed": seed, "axioms": len(history[0]), "facts": facts.num_rows, "wrong": wrong}
-    ratios = [row["ratio"] for row in rows]
-    more |= {"closure": len(graphs["auto"]), "least_ratio": min(ratios), "median_ratio": median(ratios)}
-    results.save(out / "vocabulary.json", rows, **more)
+    """Replay so many versions of each history, print tables, write `vocabulary.json` and the chart; 1 if anything is wrong."""
+    rows: list[dict[str, Any]] = []
+    console, wrong = results.console(), list[str]()
+    for where, share in HISTORIES.items():
+        found, troubles = replay(where, share, scale, number, seed)
+        rows += found
+        wrong += troubles
+        console.print(table(found))
+    ratios = {where: [row["ratio"] for row in rows if row["history"] == where] for where in HISTORIES}
+    summary = {where: {"least": min(found), "median": median(found)} for where, found in ratios.items()}
+    results.save(out / "vocabulary.json", rows, scale=scale, seed=seed, ratios=summary, wrong=wrong)
     draw(rows, out / "vocabulary.png")
-    console = results.console()
-    console.print(table(rows, facts.num_rows, len(history[0])))
     for line in wrong:
         console.print(f"wrong: {line}", style="bold red", highlight=False, soft_wrap=True)
     return 1 if wrong else 0
 
 
+def replay(where: str, share: float, scale: float, number: int, seed: int) -> tuple[list[dict[str, Any]], list[str]]:
+    """The versions of one history, a row each, and what was wrong with them."""
+    rng = Random(seed)
+    vocabulary = first(max(40, round(CLASSES * scale)), max(10, round(PROPERTIES * scale)), rng)
+    facts = draw_facts(vocabulary, max(100, round(FACTS * scale)), max(30, round(INDIVIDUALS * scale)), rng)
+    vocabulary.most = share * facts.num_rows
+    history = [sorted(axioms) for axioms in versions(vocabulary, number, rng)]
+    say(f"{where}: {len(history[0]):,} axioms over {facts.num_rows:,} facts, three times")
+    graphs = {way: KnowledgeGraph("rhodf" if way == "triples" else program(history[0])) for way in WAYS}
+    for way, graph in graphs.items():
+        graph.update(insert=pa.concat_tables([facts, _table(history[0])]) if way == "triples" else facts)
+    rows = []
+    for version, (before, after) in enumerate(pairwise(history), 1):
+        row = {"history": where, "version": version, "axioms": len(before), "facts": facts.num_rows}
+        rows.append(row | step(before, after, graphs))
+    wrong = [f"{where}, version {row['version']}: {row['line']}" for row in rows if row["line"]]
+    try:
+        graphs["auto"].verify()
+    except Differs as error:
+        wrong.append(f"{where}, after the last version: {error.message}")
+    return rows, wrong
+
+
 def draw_facts(vocabulary: Vocabulary, number: int, individuals: int, rng: Random) -> pa.Table:
-    """Half of the facts say a type, half relate two individuals. Cost: linear.
+    """Half of the facts say a type, half relate two individuals; how often names are used is noted. Cost: linear.
 
     Names are used as words are (Zipf): in some order of them, the tenth a tenth as often as the first.
     """
 
     def used(kind: str, times: int) -> list[str]:
         names = rng.sample(vocabulary.names(kind), len(vocabulary.names(kind)))
-        return [iri(name) for name in rng.choices(names, [1 / rank for rank in range(1, len(names) + 1)], k=times)]
+        drawn = rng.choices(names, [1 / rank for rank in range(1, len(names) + 1)], k=times)
+        vocabulary.used.update(drawn)
+        return [iri(name) for name in drawn]
 
     def someone(times: int) -> list[str]:
         return [iri(f"i{rng.randrange(individuals)}") for _ in range(times)]
@@ -83,7 +100,7 @@ def draw_facts(vocabulary: Vocabulary, number: int, individuals: int, rng: Rando
     return pa.table({"subject": someone(number), "predicate": predicates, "object": objects})
 
 
-def step(version: int, before: Sequence[Axiom], after: Sequence[Axiom], graphs: dict[str, KnowledgeGraph]) -> dict[str, Any]:
+def step(before: Sequence[Axiom], after: Sequence[Axiom], graphs: dict[str, KnowledgeGraph]) -> dict[str, Any]:
     """One version: the axioms that went and came, and each way's time."""
     went, came = sorted({*before} - {*after}), sorted({*after} - {*before})
     rules: dict[str, Any] = {"delete_rules": program(went), "insert_rules": program(came)}
@@ -93,7 +110,7 @@ def step(version: int, before: Sequence[Axiom], after: Sequence[Axiom], graphs: 
         "recompute": lambda: graphs["recompute"].update(**rules, algorithm="recompute"),
         "triples": lambda: graphs["triples"].update(**triples),
     }
-    row: dict[str, Any] = {"version": version, "axioms_deleted": len(went), "axioms_inserted": len(came), "line": ""}
+    row: dict[str, Any] = {"axioms_deleted": len(went), "axioms_inserted": len(came), "line": ""}
     for way, change in changes.items():
         start = perf_counter()
         report = change()
@@ -112,8 +129,14 @@ def _triples(axioms: Iterable[Axiom]) -> list[tuple[str, str, str]]:
     return [axiom.triple for axiom in axioms]
 
 
-def table(rows: Sequence[dict[str, Any]], facts: int, axioms: int) -> Table:
-    out = Table(title=f"A vocabulary of {axioms:,} axioms over {facts:,} facts, version by version: milliseconds")
+def _table(axioms: Iterable[Axiom]) -> pa.Table:
+    return pa.table(list(zip(*_triples(axioms), strict=True)), names=["subject", "predicate", "object"])
+
+
+def table(rows: Sequence[dict[str, Any]]) -> Table:
+    one = rows[0]
+    what = f"{one['axioms']:,} axioms over {one['facts']:,} facts"
+    out = Table(title=f"A vocabulary of {what} that changes {WORDS[one['history']]}, by version: milliseconds")
     for name in ("version", "axioms −", "axioms +", "facts −", "facts +", "auto", "recompute", "times", "triples, auto"):
         out.add_column(name, justify="right", no_wrap=True)
     out.add_column("auto ran", no_wrap=True)
@@ -137,15 +160,21 @@ def draw(rows: Sequence[dict[str, Any]], path: Path) -> bool:
         return False
     colours = {"auto": "#1b7837", "recompute": "#7f7f7f", "triples": "#4c78a8"}
     labels = {"auto": "rules, auto", "recompute": "rules, recompute", "triples": "triples under ρdf, auto"}
-    figure, axis = pyplot.subplots(figsize=(8, 4), layout="constrained")
-    for way in WAYS:
-        places = [row["version"] for row in rows]
-        axis.plot(places, [row[way] for row in rows], "o-", markersize=3, color=colours[way], label=labels[way])
-    axis.set_yscale("log")
-    axis.set_xlabel("version of the vocabulary")
-    axis.set_ylabel("seconds")
-    axis.spines[["top", "right"]].set_visible(False)
-    axis.legend(frameon=False, fontsize=8)
+    histories = list(dict.fromkeys(row["history"] for row in rows))
+    figure, axes = pyplot.subplots(
+        1, len(histories), squeeze=False, sharey=True, figsize=(6 * len(histories), 4), layout="constrained"
+    )
+    for axis, where in zip(axes[0], histories, strict=True):
+        mine = [row for row in rows if row["history"] == where]
+        for way in WAYS:
+            places = [row["version"] for row in mine]
+            axis.plot(places, [row[way] for row in mine], "o-", markersize=3, color=colours[way], label=labels[way])
+        axis.set_title(f"changes {WORDS[where]}")
+        axis.set_yscale("log")
+        axis.set_xlabel("version of the vocabulary")
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[0][0].set_ylabel("seconds")
+    axes[0][0].legend(frameon=False, fontsize=8)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)
     pyplot.close(figure)
