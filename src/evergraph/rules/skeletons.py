@@ -149,7 +149,7 @@ class _Skeleton:
         values: list[Term] = [*terms, *self.terms]
 
         def position(place: _Place) -> Position:
-            before = place.column + sum(map(len, texts[place.since : place.until]))
+            before = place.column + sum(map(len, texts[place.since : place.until])) if place.until else place.column
             return Position(file, line + place.line, before if place.line else before + column)
 
         heads = [make(pick(values), position(place) if place else None) for make, pick, place in self.heads]
