@@ -25,9 +25,8 @@ OTHERS = 10_000
 TYPES, RELATIONS = 800_000, 1_200_000
 INDIVIDUALS, HUBS = 500_000, 1000
 CLASS_LEVELS, PROPERTY_LEVELS = 10, 4
-HIGH = range(1, 4)
-"""Levels of classes that are domains, ranges and heads of rules; of properties it is the second level."""
-LOW = range(5, 7)
+ENDS, HIGH, LOW = range(1, 3), range(2, 4), range(5, 7)
+"""Levels of the classes that are domains and ranges, that rules derive, and that they ask for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +91,7 @@ def generate(folder: Path, scale: float = 1.0, seed: int = 0) -> Large:
     axioms = [*classes.axioms("subclass", rng), *properties.axioms("subproperty", rng)]
     for kind in ("domain", "range"):
         chosen = sorted(rng.sample(range(properties.size), _scaled(AXIOMS[kind], scale)))
-        axioms += [Axiom(kind, properties.name(number), classes.draw(rng, HIGH)) for number in chosen]
+        axioms += [Axiom(kind, properties.name(number), classes.draw(rng, ENDS)) for number in chosen]
 
     def draw(symbol: str) -> str:
         match symbol:
