@@ -45,7 +45,7 @@ def maintained(program: Program, engine: type[Engine] = MemoryEngine) -> Iterato
             return maintain(target, plan, insert, delete, algorithm, maintenance, experience, progress)
         return declarative(target, plan, maintenance(), insert, delete, "asked for", progress, engine)
 
-    with patch("evergraph.graph.maintain", update):
+    with patch("evergraph.changing.maintain", update):
         yield KnowledgeGraph(program)
 
 

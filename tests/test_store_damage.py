@@ -15,7 +15,8 @@ from conftest import assert_same, everything
 from evergraph import KnowledgeGraph, Program, UserError
 from evergraph.store import Store, layout, log
 from evergraph.store.layout import DICTIONARY, FACTS, RELATIONS, RULES
-from evergraph.store.read import read_facts, read_program, read_terms
+from evergraph.store.read import read_facts, read_terms
+from evergraph.store.rules import read_rules
 from survival import CHANGE, FIRST, LARGE, NEXT, PROGRAM, TYPE
 
 
@@ -111,7 +112,7 @@ def test_no_flipped_bit_of_a_file_changes_what_is_read(damaged: Path, table: str
 
     def read() -> Any:
         if table == RULES:
-            return read_program(snapshot)
+            return read_rules(snapshot)
         if table == DICTIONARY:
             return read_terms(snapshot).to_pylist()
         facts = read_facts(snapshot)
@@ -158,6 +159,6 @@ def test_a_newer_format_is_refused_and_untouched(damaged: Path) -> None:
         lambda: Store(damaged).compact(),
         lambda: Store(damaged).change_feed(),
     ):
-        with pytest.raises(UserError, match=r"EG404.*format 3.*newer Evergraph"):
+        with pytest.raises(UserError, match=r"EG404.*format 4.*newer Evergraph"):
             look()
     assert {p: p.read_bytes() for p in damaged.rglob("*") if p.is_file() and p.name != ".writer"} == kept

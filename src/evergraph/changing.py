@@ -296,7 +296,7 @@ class Changing(Reading):
         else:
             self._settle(rules, arities, builtins, seen)
         came, went = (tuple(member.rule for member in members) for members in (rules.inserted, rules.deleted))
-        return make_report(outcome, self._engine.name, change, (came, went), self._difference, version)
+        return make_report(outcome, self._engine.name, change, (came, went), self._difference, self._named, version)
 
     def _maintain(self, asked: _Asked, change: Change | None, facts: Columns, delete: Columns) -> Outcome:
         if change is None:

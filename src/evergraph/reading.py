@@ -103,6 +103,9 @@ class Reading:
         for block in self._blocks(difference.rows().get(TRIPLE)):
             yield from rdflib_rows(block)
 
+    def _named(self, difference: Difference) -> list[str]:
+        return self._atoms({name: columns for name, columns in difference.rows().items() if name != TRIPLE})
+
     def _atoms(self, facts: Mapping[Key, Sequence[Ids]]) -> list[str]:
         """Facts in text syntax, in order."""
         out = []

@@ -18,11 +18,17 @@ class Net:
     explicit: Counts
     derived: Counts
     _triples: Callable[[], Iterator[tuple[Any, ...]]] = field(repr=False, compare=False)
+    _named: Callable[[], list[str]] = field(repr=False, compare=False)
 
     @property
     def triples(self) -> Iterator[tuple[Any, ...]]:
         """The triples of the materialisation that came or went, as rdflib terms."""
         return self._triples()
+
+    @property
+    def named(self) -> list[str]:
+        """The facts of named relations that came or went, in text syntax and in order. Cost: linear in them."""
+        return self._named()
 
     def __len__(self) -> int:
         return sum(self.explicit.values()) + sum(self.derived.values())
@@ -81,11 +87,15 @@ def make_report(
     change: Change,
     rules: tuple[tuple[Rule, ...], tuple[Rule, ...]],
     triples: Callable[[Difference], Iterator[tuple[Any, ...]]],
+    named: Callable[[Difference], list[str]],
     version: int | None = None,
 ) -> Report:
+    def net(difference: Difference) -> Net:
+        return Net(difference.explicit, difference.derived, lambda: triples(difference), lambda: named(difference))
+
     return Report(
-        Net(change.inserted.explicit, change.inserted.derived, lambda: triples(change.inserted)),
-        Net(change.deleted.explicit, change.deleted.derived, lambda: triples(change.deleted)),
+        net(change.inserted),
+        net(change.deleted),
         outcome.algorithm,
         outcome.reason,
         engine,

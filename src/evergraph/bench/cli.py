@@ -92,6 +92,29 @@ def updates(
 
 
 @app.command()
+def volz(
+    only: Annotated[
+        list[str] | None, typer.Option("--only", help="taxonomy, database or dl; give it several times; by default all")
+    ] = None,
+    depth: Annotated[list[int], typer.Option("--depth", min=2, help="Levels of classes; give it several times")] = [3, 4, 5],  # noqa: B006
+    change: Annotated[list[int], typer.Option("--change", min=1, max=99, help="Percent that go and come back")] = [10, 15],  # noqa: B006
+    algorithm: Annotated[list[str], typer.Option("--algorithm", help="An algorithm; give it several times")] = [  # noqa: B006
+        "auto",
+        "declarative",
+    ],
+    runs: Annotated[int, typer.Option("--runs", min=1, help="Runs of which mean, least and most are told")] = 5,
+    limit: Annotated[float, typer.Option("--limit", min=0.1, help="Seconds after which a run is stopped")] = 600,
+    out: Out = Path("bench-results"),
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Rules and facts that come and go: the evaluation of Volz et al. 2003, the paper's figures beside ours."""
+    from evergraph.bench.volz.command import main
+    from evergraph.bench.volz.generator import KINDS
+
+    raise typer.Exit(main(only or KINDS, depth, change, algorithm, runs, limit, out, output == Output.JSON))
+
+
+@app.command()
 def pipeline(
     size: Sizes = [10, 50, 100],  # noqa: B006
     rules: Annotated[str, typer.Option("--rules", help="A rule set")] = "rhodf",

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import typer
 
 from evergraph.bench.cli import app as bench_app
-from evergraph.cli import files, stores
+from evergraph.cli import files, rules, stores
 from evergraph.cli.common import EngineName, EngineOption, MasterOption
 from evergraph.errors import UserError
 
@@ -38,6 +38,8 @@ COMMANDS: tuple[Callable[..., None], ...] = (
 )
 for command in COMMANDS:
     app.command()(command)
+for command in (rules.add, rules.remove, rules.replace, rules.diff):
+    files.rules_app.command()(command)
 app.add_typer(files.rules_app, name="rules")
 app.add_typer(bench_app, name="bench")
 

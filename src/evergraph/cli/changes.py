@@ -11,11 +11,13 @@ if TYPE_CHECKING:
     from evergraph.inputs import OwnLines
 
 
-def gather(insert: list[str], delete: list[str], patches: list[Path]) -> tuple[list[str] | OwnLines, list[str]]:
+def gather(
+    insert: list[str], delete: list[str], patches: list[Path], rules: bool = False
+) -> tuple[list[str] | OwnLines, list[str]]:
     """What to insert and what to delete, as paths or as lines of N-Triples; a later patch has the last word over an earlier.
 
     Patches come alone: their lines and files would have no order among each other, and blank nodes of a file are its own
-    where those of a patch are the graph's.
+    where those of a patch are the graph's. Without facts, there must be `rules` to change.
     """
     from evergraph.formats import expand
     from evergraph.formats.patch import read_patch
@@ -31,6 +33,6 @@ def gather(insert: list[str], delete: list[str], patches: list[Path]) -> tuple[l
     inserts, deletes = [t for t, added in wanted.items() if added], [t for t, added in wanted.items() if not added]
     inserts += map(str, expand(insert))
     deletes += map(str, expand(delete))
-    if not inserts and not deletes:
-        raise UserError("EG302", "nothing to insert or delete", "give --insert FILE, --delete FILE or --patch FILE")
+    if not inserts and not deletes and not rules:
+        raise UserError("EG302", "nothing to insert or delete", "give --insert, --delete or --patch FILE, or rules")
     return (OwnLines(inserts) if patches else inserts), deletes

@@ -30,7 +30,7 @@ from evergraph.cli.common import (
 )
 from evergraph.errors import UserError
 
-rules_app = typer.Typer(help="Look at rules.", no_args_is_help=True)
+rules_app = typer.Typer(help="Look at rules, compare them, and change those of a store.", no_args_is_help=True)
 
 
 def materialise(
@@ -96,34 +96,38 @@ def check(
 
 @rules_app.command("check")
 def rules_check(
-    file: Annotated[str, typer.Argument(help="A .dlog file or the name of a rule set")], output: OutputOption = Output.TEXT
+    file: Annotated[str, typer.Argument(help="A .dlog file, an ontology or the name of a rule set")],
+    output: OutputOption = Output.TEXT,
 ) -> None:
-    """Parse a rule file and report every mistake in it."""
-    from evergraph.rules.model import Program
+    """Parse a rule file and report every mistake in it; of an ontology, what rules cannot say."""
     from evergraph.rules.stratify import stratify
 
-    program = Program.load(file)
+    program, outside = _load(file)
     strata = len(stratify(program))
     answer = {"rules": len(program.rules), "facts": len(program.facts), "strata": strata, "relations": program.relations}
-    say(
-        output,
-        answer,
-        f"{file}: {len(program.rules)} rules, {len(program.facts)} facts, {strata} {'stratum' if strata == 1 else 'strata'}",
-    )
+    text = f"{file}: {len(program.rules)} rules, {len(program.facts)} facts, {strata} {'stratum' if strata == 1 else 'strata'}"
+    if outside is not None:
+        answer["outside"] = [{"axiom": item.axiom, "reason": item.reason} for item in outside]
+        text += f", {_outside_count(outside)}"
+    say(output, answer, text)
 
 
 @rules_app.command("show")
 def rules_show(
-    file: Annotated[str, typer.Argument(help="A .dlog file, the name of a rule set, or the folder of a store")],
+    file: Annotated[str, typer.Argument(help="A .dlog file, an ontology, the name of a rule set, or the folder of a store")],
     version: VersionOption = None,
 ) -> None:
-    """Print a program in text syntax, includes resolved."""
-    from evergraph.rules.model import Program
+    """Print a program in text syntax, includes resolved; of an ontology, also what rules cannot say, on standard error."""
     from evergraph.store import Store
     from evergraph.store.rules import read_rules
 
     store = Store(file)
-    typer.echo(str(read_rules(store.snapshot(version)).program if store.exists else Program.load(file)), nl=False)
+    program, outside = (read_rules(store.snapshot(version)).program, None) if store.exists else _load(file)
+    typer.echo(str(program), nl=False)
+    if outside is not None:
+        for item in outside:
+            typer.echo(f"outside: {item.axiom} ({item.reason})", err=True)
+        typer.echo(f"{file}: {_outside_count(outside)}", err=True)
 
 
 @rules_app.command("maintenance")
@@ -155,6 +159,23 @@ def rules_split(file: Annotated[str, typer.Argument(help="A .dlog file or the na
     if found.explicit:
         typer.echo(f"% explicit facts go to: {', '.join(found.explicit)}")
     typer.echo(str(found.program), nl=False)
+
+
+def _load(file: str) -> tuple[Any, Any]:
+    """The program of a file or a rule set; of an ontology, also what falls outside it."""
+    from evergraph.rules.model import Program
+    from evergraph.rules.owl import compile_ontology
+    from evergraph.rules.sources import is_ontology
+
+    if not is_ontology(file):
+        return Program.load(file), None
+    ontology = compile_ontology([file])
+    return ontology.program, ontology.outside
+
+
+def _outside_count(outside: Any) -> str:
+    count = len({item.axiom for item in outside})
+    return f"{count_of(count, 'axiom')} {'falls' if count == 1 else 'fall'} outside, in whole or in part"
 
 
 def _build(

@@ -28,9 +28,9 @@ from evergraph.cli.common import (
     say,
     session_for,
     table_of,
-    texts_of,
     whole_file,
 )
+from evergraph.cli.updating import AlgorithmOption, DryRunOption, WhereOption, change, opened, program_of
 from evergraph.errors import UserError
 
 SHOWN = 20
@@ -106,39 +106,28 @@ def update(
     insert: Annotated[list[str] | None, typer.Option("--insert", "-i", help="Files to insert; give it several times")] = None,
     delete: Annotated[list[str] | None, typer.Option("--delete", "-d", help="Files to delete; give it several times")] = None,
     patch: Annotated[list[Path] | None, typer.Option("--patch", "-p", help="RDF Patch files, in their order")] = None,
-    algorithm: Annotated[
-        str, typer.Option("--algorithm", help="auto, recompute, declarative, dred, counting or backward-forward")
-    ] = "auto",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would change, and change nothing")] = False,
-    engine: Annotated[EngineName, typer.Option("--engine", help="Where to compute")] = EngineName.MEMORY,
+    insert_rules: Annotated[
+        list[str] | None, typer.Option("--insert-rules", help="Files of rules, or rule sets, to put in force")
+    ] = None,
+    delete_rules: Annotated[
+        list[str] | None, typer.Option("--delete-rules", help="Files of rules, or rule sets, to take away")
+    ] = None,
+    ontology: Annotated[
+        list[str] | None, typer.Option("--ontology", help="The ontology from now on: what the last one said beyond it goes")
+    ] = None,
+    algorithm: AlgorithmOption = "auto",
+    dry_run: DryRunOption = False,
+    engine: WhereOption = EngineName.MEMORY,
     master: MasterOption = "local[*]",
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Delete and insert facts, keep every consequence true, commit one version. Deletions come first."""
+    """Delete and insert facts and rules, keep every consequence true, commit one version. Deletions come first."""
     from evergraph.cli.changes import gather
-    from evergraph.graph import KnowledgeGraph
 
-    inserts, deletes = gather(insert or [], delete or [], patch or [])
-    where = session_for(engine, master)
-    with progress_of("open"):
-        kg = KnowledgeGraph.open(store, engine=where)
-    with progress_of("update") as progress:
-        report = kg.update(insert=inserts, delete=deletes, algorithm=algorithm, dry_run=dry_run, progress=progress)
-    lines = []
-    if dry_run:
-        lines += sorted(f"- {' '.join(texts_of(triple))}" for triple in report.deleted.triples)
-        lines += sorted(f"+ {' '.join(texts_of(triple))}" for triple in report.inserted.triples)
-    for word, net in (("inserted", report.inserted), ("deleted", report.deleted)):
-        lines.append(f"{word} {many(net.explicit)} explicit and {many(net.derived)} derived facts")
-    missed = report.missed
-    if missed.derived:
-        only = "only follows, and stays" if missed.derived == 1 else "only follow, and stay"
-        lines.append(f"{count_of(missed.derived, 'fact')} to delete {only}: see evergraph explain")
-    if missed.absent:
-        lines.append(f"{count_of(missed.absent, 'fact')} to delete {'was' if missed.absent == 1 else 'were'} not there")
-    end = "nothing was changed" if dry_run else f"{store} is at version {report.version}"
-    lines.append(f"{report.algorithm} on {report.engine}: {report.reason}; {report.seconds:.2f} s; {end}")
-    say(output, {"store": str(store), "dry_run": dry_run, **report.as_dict()}, "\n".join(lines))
+    rules = {"insert_rules": program_of(insert_rules or []), "delete_rules": program_of(delete_rules or [])}
+    given = gather(insert or [], delete or [], patch or [], bool(insert_rules or delete_rules or ontology))
+    kg = opened(store, engine, master)
+    change(kg, store, output, dry_run, insert=given[0], delete=given[1], **rules, ontology=ontology, algorithm=algorithm)
 
 
 def query(
@@ -233,12 +222,23 @@ def history(store: StoreArgument, output: OutputOption = Output.TEXT) -> None:
             "explicit": sum(v.info.explicit.values()),
             "derived": sum(v.info.derived.values()),
             "terms": v.info.terms,
+            "rules": v.info.rules,
             "report": dict(v.info.report),
         }
         for v in versions
     ]
-    rows = [(a["version"], f"{a['timestamp'][:19]}Z", a["operation"], a["explicit"], a["derived"], a["terms"]) for a in answer]
-    say(output, {"versions": answer}, table_of(("version", "time", "operation", "explicit", "derived", "terms"), rows))
+    names = ("version", "time", "operation", "explicit", "derived", "terms", "rules", "came and went")
+    rows = [
+        (a["version"], f"{a['timestamp'][:19]}Z", *(a[name] for name in names[2:7]), _rules_changed(a["report"]))
+        for a in answer
+    ]
+    say(output, {"versions": answer}, table_of(names, rows))
+
+
+def _rules_changed(report: dict[str, Any]) -> str:
+    """How many rules a version inserted and deleted; empty if none."""
+    come, gone = (report.get(name, 0) for name in ("rules_inserted", "rules_deleted"))
+    return f"+{come:,} -{gone:,}" if come or gone else ""
 
 
 def changes(

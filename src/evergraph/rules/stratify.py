@@ -83,7 +83,6 @@ def _dependencies(program: Program) -> tuple[Edges, dict[tuple[Pattern, Pattern]
     """Head pattern → (body pattern, negated?), and body pattern → every head pattern that overlaps with it."""
     edges: Edges = {}
     owner: dict[tuple[Pattern, Pattern], Rule] = {}
-    bodies: set[Pattern] = set()
     for rule in program.rules:
         head = pattern(rule.head)
         out = edges.setdefault(head, [])
@@ -92,7 +91,7 @@ def _dependencies(program: Program) -> tuple[Edges, dict[tuple[Pattern, Pattern]
         for atom in rule.negations:
             out.append((pattern(atom), True))
             owner.setdefault((head, pattern(atom)), rule)
-        bodies.update(p for p, _ in out)
+    bodies = {body for out in edges.values() for body, _ in out}
     heads = set(edges)
     narrower: dict[Pattern, list[Pattern]] = {}
     for head in heads:
