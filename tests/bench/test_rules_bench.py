@@ -66,6 +66,12 @@ def test_trees_have_their_levels() -> None:
     assert max(depth.values()) == 4
 
 
+def test_a_program_has_rules_of_every_form(large: Large) -> None:
+    for form, rules in large.others.items():
+        assert {re.sub(r":\w+", ":c", rule) for rule in rules} == {fill(form, lambda _: "c")}
+    assert list(large.others) == list(FORMS) and {axiom.kind for axiom in large.axioms} == set(KINDS)
+
+
 def test_the_same_seed_gives_the_same_files(large: Large, tmp_path: Path) -> None:
     again, other = generate(tmp_path / "again", SCALE), generate(tmp_path / "other", SCALE, seed=1)
     for name, file in large.files.items():

@@ -102,7 +102,7 @@ def generate(folder: Path, scale: float = 1.0, seed: int = 0) -> Large:
         return f"i{rng.randrange(hubs)}"
 
     each = max(1, _scaled(OTHERS, scale) // len(FORMS))
-    drawn = {form: (fill(form, draw, form in SAME and n % 2 == 0) for n in range(each)) for form in FORMS}
+    drawn = {form: [fill(form, draw, form in SAME and n % 2 == 0) for n in range(each)] for form in FORMS}
     others = {form: list(dict.fromkeys(rules)) for form, rules in drawn.items()}
     large = Large(axioms, others, folder)
     folder.mkdir(parents=True, exist_ok=True)
