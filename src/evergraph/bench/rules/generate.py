@@ -3,7 +3,8 @@
 Classes and properties are trees of a fixed depth in which every level is so many times the one above; nearly everything is
 therefore at the bottom, as in taxonomies there are. 96 % of the rules are axioms of RDFS, the others are of the forms of
 `forms.py`, as many of each. Facts: two of five say a type, the others relate individuals, one in five of them to a hub, so that
-values are met again. Domains and ranges are classes high up, as in vocabularies there are.
+values are met again. Domains and ranges are classes high up, as in vocabularies there are. A smaller scale has relatively more
+individuals: properties of the middle level have fewer below them then, and would relate everybody to everybody.
 
 Files: `rules.dlog` (all rules), `others.dlog` (those that RDFS cannot say, with `rhodf` included), `schema.nt` (the axioms as
 triples) and `facts.nt`. Cost: linear, about 10 s at scale 1.
@@ -87,7 +88,7 @@ def generate(folder: Path, scale: float = 1.0, seed: int = 0) -> Large:
     rng = Random(seed)
     classes = Tree.of("C", _scaled(AXIOMS["subclass"], scale) + 1, CLASS_LEVELS)
     properties = Tree.of("p", _scaled(AXIOMS["subproperty"], scale) + 1, PROPERTY_LEVELS)
-    individuals, hubs = _scaled(INDIVIDUALS, scale), _scaled(HUBS, scale)
+    individuals, hubs = (_scaled(number, scale ** (1 / 3)) for number in (INDIVIDUALS, HUBS))
     axioms = [*classes.axioms("subclass", rng), *properties.axioms("subproperty", rng)]
     for kind in ("domain", "range"):
         chosen = sorted(rng.sample(range(properties.size), _scaled(AXIOMS[kind], scale)))
