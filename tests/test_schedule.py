@@ -44,7 +44,7 @@ def graph(rules: str | Program, text: str = "", engine: str = "memory") -> Knowl
 def schedule(kg: KnowledgeGraph) -> Schedule:
     engine: Any = kg._engine
     (scheduler,) = engine.shard.schedulers
-    found: Schedule = scheduler.last
+    found: Schedule = scheduler.schedule({}, False)
     return found
 
 

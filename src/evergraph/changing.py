@@ -315,14 +315,15 @@ class Changing(Reading):
             after = Program(tuple(member.rule for member in change.after()))
             return Maintenance.of(after, self._dictionary, self._values, before=Program(self.rules.rules))
 
-        return maintain_rules(self._engine, change, facts, delete, asked.algorithm, maintenance, Experience(), asked.progress)
+        algorithm, experience = asked.algorithm, self._experience
+        return maintain_rules(self._engine, change, facts, delete, algorithm, maintenance, experience, asked.progress)
 
     def _settle(self, rules: _Rules, arities: dict[str, int], builtins: Builtins, seen: int) -> None:
         """What is known after an update that was made."""
         if rules.change is not None:
             rules.change.settle()
             self._book, self._plan = rules.change.book, rules.change.anew.plan
-            self._maintenance, self._experience = None, Experience()
+            self._maintenance = None
         self._arities = Program(tuple(m.rule for m in rules.inserted)).relations | arities | self._arities
         self._assertions, self._builtins, self._literals_seen = rules.assertions, builtins, seen
         self._first, self._pristine = Program(), False

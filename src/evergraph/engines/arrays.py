@@ -137,6 +137,17 @@ class Arrays:
         place[values] = self.xp.arange(len(values), dtype=kind)
         return place[column]
 
+    def split(self, column: Array) -> list[tuple[int, Any]]:
+        """The rows of each id of a column: a stable sort by the ids' ranks, which keeps what is in order in order."""
+        values = self.distinct(column)
+        if len(values) == 1:
+            return [(int(values[0]), slice(None))]
+        rank = self.rank(values, column)
+        order = self.differences.stable_order(rank)
+        ends = self.xp.cumsum(self.xp.bincount(rank, minlength=len(values))).tolist()
+        starts = [0, *ends[:-1]]
+        return [(v, order[a:b]) for v, a, b in zip(values.tolist(), starts, ends, strict=True)]
+
     def transpose(self, word: Array) -> Array:
         """Sorted pairs (a, b) as sorted pairs (b, a).
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
-from evergraph.engines.arrays import U64, Array, Arrays, Column, Words
+from evergraph.engines.arrays import LOW, SHIFT, U64, Array, Arrays, Column, Words
 from evergraph.engines.delta import Delta
 from evergraph.engines.relation import Relation, Run
 from evergraph.plan.model import Key, PlanAtom, PlanFilter, PlanRule, Value
@@ -30,6 +30,8 @@ Take = Callable[["Table"], None]
 
 FEW, MANY_ROWS = 16, 10**6
 """A source of this many relations is taken for one of so many rows, without asking each; so is a longer table of predicates."""
+GATHER_FROM, GATHER_ROWS = 64, 256
+"""From so many relations of so many rows at most, on average, an atom that reads them all reads them as one."""
 ONE_BY_ONE = 2
 """Up to so many rows are taken one by one when a variable predicate is cut: slices cost less than searches."""
 
@@ -123,9 +125,8 @@ class Kernel:
         """Rows of the head's relation; of a variable predicate, those of each of its values."""
         key: Any = table.value(head.relation) if head.open else head.relation
         if getattr(key, "ndim", 0):
-            for value in self.arrays.distinct(key).tolist():
-                mask = key == U64(value)
-                yield value, tuple(w[mask] for w in words)
+            for value, rows in self.arrays.split(key):
+                yield value, tuple(w[rows] for w in words)
         else:
             yield (int(key) if head.open else key), words
 
@@ -183,6 +184,8 @@ class _Evaluation:
         if rest or checks:
             needed = needed.union(*(a.variables for a, _ in rest), *map(self._variables, checks))
         triples = self._triples(table, atom, source)
+        if triples is None:
+            triples = self._gathered(table, atom, source)
         if triples is not None:
             self._go_on(table, self._join(table, (atom.relation, *atom.args), triples, needed), needed, rest, checks)
             return
@@ -206,6 +209,22 @@ class _Evaluation:
             return None
         return source.triples()
 
+    def _gathered(self, table: Table, atom: PlanAtom, source: Relations) -> Relation | None:
+        """The triples of many small relations in one, for an atom that reads them all. Cost: linear in them."""
+        bound = table.value(atom.relation) if atom.open else None
+        if bound is None or not getattr(bound, "ndim", 0) or len(bound) < GATHER_FROM:
+            return None
+        keys = [key for key in self.arrays.distinct(bound).tolist() if key in source]
+        if len(keys) < GATHER_FROM:
+            return None
+        counts = [source[key].count for key in keys]
+        if sum(counts) > GATHER_ROWS * len(keys):
+            return None
+        words = self.xp.concatenate([source[key].rows()[0] for key in keys])
+        predicate = self.xp.repeat(self.xp.asarray(keys, dtype=U64), self.xp.asarray(counts))
+        rows = self.arrays.pack([predicate, words >> SHIFT, words & LOW], len(words))
+        return Relation(Run(self.arrays, 3, rows))
+
     def _by_predicate(self, table: Table, atom: PlanAtom, source: Relations) -> Iterable[tuple[Key, Table]]:
         """The relations that the atom reads, each with the rows of the table that read it."""
         if not atom.open:
@@ -226,14 +245,16 @@ class _Evaluation:
 
         A part of one row becomes fixed bindings, so that what follows is a slice and not a search.
         """
-        values = self.arrays.distinct(column)
-        if len(values) > 4 * len(source):
+        if len(column) > 4 * len(source):
             present = self.xp.asarray(sorted(k for k in source if isinstance(k, int)), dtype=U64)
-            values = values[self.arrays.contains((present,), (values,))]
-        for value in values.tolist():
+            table = table.take(self.arrays.contains((present,), (column,)))
+            column = table.columns[variable]
+        if not len(column):
+            return
+        for value, rows in self.arrays.split(column):
             if value not in source:
                 continue
-            part = table.take(column == U64(value))
+            part = table.take(rows)
             columns = {v: c for v, c in part.columns.items() if v != variable}
             fixed = {**part.fixed, variable: U64(value)}
             if part.count == 1:

@@ -11,7 +11,7 @@ from evergraph.engines.arrays import U64
 from evergraph.engines.base import Change, Closed, Counts, Difference, Facts, Keep, Missed, Which, by_name, together
 from evergraph.engines.changes import Changed, Held, changes
 from evergraph.engines.marks import Counted, Marks
-from evergraph.engines.relation import Relation, Run
+from evergraph.engines.relation import Relation, Run, alike
 from evergraph.engines.shard import Shard
 from evergraph.engines.tally import tally
 from evergraph.engines.upkeep import Upkeep
@@ -38,6 +38,8 @@ class MemoryEngine:
         """Whether the rules have been run at all."""
         self._recomputed = False
         self._given: dict[Key, int] = {}
+        self._told: set[Key] = set()
+        """Relations of which facts have become explicit in this update, or ceased to be."""
         self._upkeep: Upkeep | Waves | None = None
         self._missed = Missed()
         self.shard.insert(self.shard.runs(plan.parameter_facts))
@@ -53,12 +55,17 @@ class MemoryEngine:
         self._saved_marks = self.shard.marks
         self._recomputed = False
         self._upkeep, self._missed = None, Missed()
+        self._told = set()
         self.shard.begin()
 
     def adopt(self, plan: Plan) -> None:
         """Cost: the compiled rules, the rows of new parameter relations, and the instances of new helper relations."""
         shard = self.shard
-        if not same_instances(shard.plan, plan, {key for key, relation in shard.relations.items() if len(relation)}):
+        if plan.strata is shard.plan.strata:
+            shard.plan = plan
+            return
+        held = {key for key in shard.plan.mentioned if len(shard.relations.get(key, ()))}
+        if not same_instances(shard.plan, plan, held):
             shard.marks = None
         changed = shard.adopt(plan)
         for key in changed:
@@ -70,7 +77,9 @@ class MemoryEngine:
 
     def insert(self, facts: Facts) -> bool:
         there = sum(len(r) for key, r in self.shard.relations.items() if not hidden(key))
-        self._given = self.shard.insert(self.shard.runs(facts))
+        runs = self.shard.runs(facts)
+        self._told |= runs.keys()
+        self._given = self.shard.insert(runs)
         if self._upkeep is not None:
             self._upkeep.touched |= self._given.keys()
         else:
@@ -86,8 +95,10 @@ class MemoryEngine:
             shard.marks = None
             self._upkeep = Upkeep(shard, self._saved[0])
         runs = shard.runs(facts)
+        self._told |= runs.keys()
         self._upkeep.doubtful = shard.retract(runs)
-        missed = {key: run.without(self._upkeep.doubtful.get(key)) for key, run in runs.items()}
+        doubtful = self._upkeep.doubtful
+        missed = {k: run.without(doubtful.get(k)) for k, run in runs.items() if len(run) > len(doubtful.get(k, ()))}
         there = {k: int(shard.relations[k].contains(r.words).sum()) if k in shard.relations else 0 for k, r in missed.items()}
         self._missed = Missed(sum(map(len, missed.values())) - sum(there.values()), sum(there.values()))
 
@@ -110,6 +121,7 @@ class MemoryEngine:
 
     def replace(self, plus: Facts, minus: Facts) -> None:
         shard = self.shard
+        self._recomputed = True
         for key, run in shard.runs(minus).items():
             shard.relations[key] = shard.relations[key].remove(run.within(shard.relations[key]))
         shard.fixpoint.insert(shard.runs(plus))
@@ -147,8 +159,9 @@ class MemoryEngine:
         if not self._recomputed and self._upkeep is None:
             added = {k: len(r) - len(explicit.get(k, ())) for k, r in shard.explicit.items() if not hidden(k)}
             return Change(self._arrivals(before, added))
-        came, went = self._differences(before, shard.relations)
-        became, ceased = self._differences(explicit, shard.explicit)
+        touched = None if self._recomputed or self._upkeep is None else self._upkeep.touched | self._told
+        came, went = self._differences(before, shard.relations, touched)
+        became, ceased = self._differences(explicit, shard.explicit, touched)
         if isinstance(self._upkeep, Waves):
             self._upkeep.settle()
         self._upkeep = None
@@ -159,10 +172,15 @@ class MemoryEngine:
         counted = by_name({key: len(run) for key, run in changed.items()})
         return Difference(counted, by_name(self._not_explicit(runs, explicit)), lambda: self._columns(runs))
 
-    def _differences(self, old: dict[Key, Relation], new: dict[Key, Relation]) -> tuple[dict[Key, Run], dict[Key, Run]]:
-        """What came and what went, by relation. Cost: the change, where relations share their base."""
-        keys = [k for k in old.keys() | new.keys() if old.get(k) is not new.get(k) and not hidden(k)]
-        return ({k: self._less(new.get(k), old.get(k)) for k in keys}, {k: self._less(old.get(k), new.get(k)) for k in keys})
+    def _differences(
+        self, old: dict[Key, Relation], new: dict[Key, Relation], touched: set[Key] | None
+    ) -> tuple[dict[Key, Run], dict[Key, Run]]:
+        """What came and what went, by relation, of those touched or of all. Cost: the change, where relations share a base."""
+        chosen = old.keys() | new.keys() if touched is None else touched & (old.keys() | new.keys())
+        keys = [k for k in chosen if not (alike(old.get(k), new.get(k)) or hidden(k))]
+        came = {k: self._less(new[k], old.get(k)) for k in keys if k in new}
+        went = {k: self._less(old[k], new.get(k)) for k in keys if k in old}
+        return {k: run for k, run in came.items() if len(run)}, {k: run for k, run in went.items() if len(run)}
 
     def _arrivals(self, before: dict[Key, Relation], added: dict[Key, int]) -> Difference:
         """The change when nothing went: what arrived, and of it what was not given. Cost: the number of relations."""
@@ -216,11 +234,9 @@ class MemoryEngine:
         plan, saved = self._before
         self.shard.restore(plan, *saved, self._saved_marks)
 
-    def _less(self, a: Relation | None, b: Relation | None) -> Run:
+    def _less(self, a: Relation, b: Relation | None) -> Run:
         """The rows of one relation that are not in another."""
-        some = a if a is not None else b
-        assert some is not None
-        return Run(self.shard.arrays, some.arity, a.less(b) if a is not None else self.shard.arrays.empty(some.arity))
+        return Run(self.shard.arrays, a.arity, a.less(b))
 
     def _not_explicit(self, runs: dict[Key, Run], explicit: dict[Key, Relation]) -> dict[Key, int]:
         return {
@@ -231,13 +247,10 @@ class MemoryEngine:
     # -- reading -----------------------------------------------------------------------------------------------------
 
     def counts(self, which: Which) -> Counts:
-        total = {k: len(r) for k, r in self.shard.relations.items() if not hidden(k)}
-        explicit = {k: len(r) for k, r in self.shard.explicit.items() if not hidden(k)}
-        if which == Which.EXPLICIT:
-            return by_name(explicit)
-        if which == Which.DERIVED:
-            return by_name({k: n - explicit.get(k, 0) for k, n in total.items()})
-        return by_name(total)
+        if which != Which.DERIVED:
+            return _sizes(self.shard.explicit if which == Which.EXPLICIT else self.shard.relations)
+        total, explicit = _sizes(self.shard.relations), _sizes(self.shard.explicit)
+        return {name: n - explicit.get(name, 0) for name, n in total.items() if n > explicit.get(name, 0)}
 
     def rows(self, relation: str, which: Which) -> Sequence[Ids] | None:
         source = self.shard.explicit if which == Which.EXPLICIT else self.shard.relations
@@ -263,3 +276,10 @@ class MemoryEngine:
     def _columns(self, runs: dict[Key, Run]) -> Facts:
         """Runs as columns by relation name, the split triples together again."""
         return together((key, [np.asarray(run.column(i)) for i in range(run.arity)]) for key, run in runs.items())
+
+
+def _sizes(relations: Mapping[Key, Relation]) -> Counts:
+    """Numbers of facts by name. Cost: the relations."""
+    triples = sum(relation.count for key, relation in relations.items() if type(key) is int)
+    named: dict[Key, int] = {key: relation.count for key, relation in relations.items() if type(key) is str and not hidden(key)}
+    return by_name({TRIPLE: triples, **named})

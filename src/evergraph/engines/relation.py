@@ -208,6 +208,10 @@ class Relation:
         base = self.base if minus is None else self.base.filter(minus, keep=False)
         return Relation(base if plus is None else base.merge(plus))
 
+    def same(self, other: Relation) -> bool:
+        """Whether both hold the same rows. Cost: linear in one."""
+        return len(self) == len(other) and not len(self.less(other)[0])
+
     def less(self, other: Relation | None) -> Words:
         """The sorted rows that are not in `other`. Cost: the runs beside the base, when the two share it."""
         if other is None:
@@ -237,3 +241,10 @@ class Relation:
 def run_of(arrays: Arrays, columns: Sequence[Column], count: int) -> Run:
     """A run of the distinct rows of these columns."""
     return Run(arrays, len(columns), arrays.unique([arrays.pack(columns, count)]))
+
+
+def alike(a: Relation | None, b: Relation | None) -> bool:
+    """Whether both are known to hold the same rows without a look at them."""
+    if a is None or b is None:
+        return a is b
+    return a is b or (a.base is b.base and a.plus is b.plus and a.minus is b.minus)

@@ -30,12 +30,13 @@ from evergraph.plan.schedule import (
     schema_schedule,
 )
 from evergraph.plan.schema import Rules
-from evergraph.plan.shapes import is_parameter
 from evergraph.rules.model import TRIPLE
 
 FEW = 1 << 13
 """Up to so many facts that come or go are followed by all rules in one loop: few rounds, each of little work. More go through
 components one after the other, so that each relation is settled once."""
+FEW_ROWS, FEW_RULES = 1 << 12, 32
+"""Up to so many rows of guards make a schedule in some milliseconds; up to so many rules need none for a small change."""
 _MIX = U64(0x9E3779B97F4A7C15)
 
 
@@ -69,20 +70,9 @@ class Shard:
                 out[name] = run_of(self.arrays, moved, len(moved[0]) if moved else 1)
                 continue
             subject, predicate, value = moved
-            for key, part in self._split(predicate):
+            for key, part in self.arrays.split(predicate):
                 out[key] = run_of(self.arrays, [subject[part], value[part]], 0)
         return {key: run for key, run in out.items() if len(run)}
-
-    def _split(self, predicate: Array) -> list[tuple[int, Array]]:
-        """The rows of each predicate: a stable sort by the predicate's rank, which keeps what is in order in order."""
-        values = self.arrays.distinct(predicate)
-        if len(values) == 1:
-            return [(int(values[0]), slice(None))]
-        rank = self.arrays.rank(values, predicate)
-        order = self.arrays.differences.stable_order(rank)
-        ends = self.arrays.xp.cumsum(self.arrays.xp.bincount(rank, minlength=len(values))).tolist()
-        starts = [0, *ends[:-1]]
-        return [(v, order[a:b]) for v, a, b in zip(values.tolist(), starts, ends, strict=True)]
 
     def insert(self, runs: Deltas) -> dict[Key, int]:
         """Make facts explicit and let those that are new arrive; returns how many of each relation these were."""
@@ -123,7 +113,7 @@ class Shard:
     def adopt(self, plan: Plan) -> set[Key]:
         """Go on by other rules under which the same follows; returns the parameter relations and helpers that came or went."""
         helpers, before = helpers_of(plan), helpers_of(self.plan)
-        held = {key for key in self.relations if is_parameter(key)}
+        held = {key for key in (*helpers, *before, *plan.parameters, *self.plan.mentioned) if key in self.relations}
         gone = held - helpers - plan.parameters.keys()
         self.plan = plan
         self.schedulers = [Scheduler(rules, self) for rules in plan.strata]
@@ -187,27 +177,58 @@ class Scheduler:
         self.rules, self.shard = rules, shard
         self.schema: tuple[Component, ...] = schema_schedule(rules)
         self._schedule: Schedule | None = None
+        self._source: tuple[dict[Key, Relation], frozenset[int]] = ({}, frozenset())
+        """The schema, and the named classes with instances, that the schedule was made from."""
         self._able: tuple[Schedule, Component] | None = None
 
     def schedule(self, arrived: Mapping[Key, Run], full: bool) -> Schedule:
-        """Cost: the look at what arrived; where the schema changed, linear in the schema."""
-        if full or self._schedule is None or self._outdated(self._schedule, arrived):
+        """Cost: the look at what arrived, or at the schema if everything did; where that changed, linear in the schema."""
+        outdated = self._elsewhere if full else self._outdated
+        if self._schedule is None or outdated(self._schedule, arrived):
             facts = {key: len(relation) for key, relation in self.shard.relations.items()}
-            self._schedule = data_schedule(self.rules, facts, self.classes(), self.rows)
+            self._source = self._schema(), self.classes()
+            self._schedule = data_schedule(self.rules, facts, self._source[1], self.rows)
         return self._schedule
 
     @property
-    def last(self) -> Schedule:
-        """The schedule as it was made last."""
-        return self._schedule if self._schedule is not None else self.schedule({}, False)
+    def last(self) -> tuple[Component, ...]:
+        """The components of the schedule as it was made last."""
+        return (*self.schema, *self.schedule({}, False).components) if self._at_hand else (generic(self.rules),)
 
     @property
     def able(self) -> Component:
         """The rules that can fire by the last schedule, each once, in one loop."""
-        schedule = self.last
+        if not self._at_hand:
+            return generic(self.rules)
+        schedule = self.schedule({}, False)
         if self._able is None or self._able[0] is not schedule:
             self._able = schedule, one_loop(task for c in (*self.schema, *schedule.components) for task in c.tasks)
         return self._able[1]
+
+    @property
+    def _at_hand(self) -> bool:
+        """Whether there is a schedule, or one is worth making: few rules, and guards of many rows, run sooner in one loop."""
+        if self._schedule is not None:
+            return True
+        if len(self.rules.rules) <= FEW_RULES:
+            return False
+        guards = {guard[0].relation for guard in self.rules.guards if guard}
+        return sum(len(self.shard.relations[key]) for key in guards if key in self.shard.relations) <= FEW_ROWS
+
+    def _schema(self) -> dict[Key, Relation]:
+        keys = [key for key, class_ in self.rules.schema if class_ is None]
+        return {key: self.shard.relations[key] for key in keys if key in self.shard.relations}
+
+    def _elsewhere(self, schedule: Schedule, _: Mapping[Key, Run]) -> bool:
+        """Whether the schedule was made from another schema, or from fewer relations."""
+        schema, classes = self._source
+        now = self._schema()
+        return (
+            now.keys() != schema.keys()
+            or not all(now[key] is schema[key] or now[key].same(schema[key]) for key in now)
+            or any((key, None) not in schedule.live for key, relation in self.shard.relations.items() if len(relation))
+            or not self.classes() <= classes
+        )
 
     def able_after(self, arrived: Mapping[Key, Run]) -> Component:
         """The same when these facts have come and their consequences have not: all rules, if that may change which can fire."""

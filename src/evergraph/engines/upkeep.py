@@ -67,7 +67,7 @@ class Upkeep(Net):
 
     def __init__(self, shard: Shard, old: Relations) -> None:
         super().__init__(shard, old)
-        self._components = [(*scheduler.schema, *scheduler.last.components) for scheduler in shard.schedulers]
+        self._components = [scheduler.last for scheduler in shard.schedulers]
         self._able = [(scheduler.able,) for scheduler in shard.schedulers]
         """The rules of each stratum as they could fire when the update began: by these instances are lost."""
 

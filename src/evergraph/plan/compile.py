@@ -40,6 +40,12 @@ class Plan:
         return self.written()
 
     @property
+    def mentioned(self) -> set[Key]:
+        """Parameter relations and helpers that rules read."""
+        atoms = (atom for rules in self.strata for rule in rules.rules for atom in rule.body)
+        return {atom.relation for atom in atoms if is_parameter(atom.relation)}
+
+    @property
     def fingerprint(self) -> str:
         """The same for plans that find the same instances: what is counted by one can be kept by the other."""
         strata = [sorted(repr(rule.content) for rule in rules.rules) for rules in self.strata]

@@ -7,7 +7,7 @@ compiled is kept while rules change (`plan.transition`).
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any
 
@@ -77,6 +77,7 @@ class Rulebook:
         self.compiler, self.level, self.strata = compiler, level, strata
         self.next = number
         """The number of the next rule."""
+        self._plan: Plan | None = None
 
     @staticmethod
     def of(program: Program, dictionary: Dictionary, values: Any = None, numbers: Sequence[int] = ()) -> Rulebook:
@@ -119,9 +120,21 @@ class Rulebook:
         group = self.strata[stratum].get(shape)
         return group.members.get(constants) if group is not None else None
 
+    def grown(self, size: int, number: int, after: Callable[[], list[Member]]) -> Rulebook:
+        """The same book when only rows come and go: nothing is compiled."""
+        book = Rulebook(self.compiler, self.level, self.strata, number)
+        written = cache(lambda: self.compiler.written(after(), self.level))
+        book._plan = replace(self.plan, size=size, written=written)
+        return book
+
     @property
     def plan(self) -> Plan:
-        """The plan of the rules in force."""
+        """The plan of the rules in force, made once."""
+        if self._plan is None:
+            self._plan = self._make_plan()
+        return self._plan
+
+    def _make_plan(self) -> Plan:
         units = [[unit for group in stratum.values() for unit in group.units] for stratum in self.strata]
         written = cache(lambda: self.compiler.written(self.members, self.level))
         return self.compiler.plan(units, self.compiler.parameters(self.strata), written, len(self))

@@ -158,21 +158,41 @@ def _in_place(book: Rulebook, level: Level, came: Sequence[Member], gone: Sequen
     """The change that keeps what is compiled."""
     compiler, level = book.compiler, {**book.level, **level}
     coming, going = _places(came, level), _places(gone, level)
-    strata = _with(compiler, book.strata, coming)
-    left, relifted = _without(compiler, strata, coming, going)
-    new = Rulebook(compiler, level, left, number)
     numbers = {member.number for member in gone}
 
     def after() -> list[Member]:
         return [*(member for member in book.members if member.number not in numbers), *came]
 
-    step = _step(compiler, strata, level, coming, going, after)
-    plan = replace(new.plan, parameters={**new.plan.parameters, **relifted})
-    kept = plan.parameters.keys() - relifted.keys()
-    insert, delete = ({name: rows[name] for name in rows if name in kept} for rows in (step.insert, step.delete))
+    strata = book.strata
+    if _only_rows(strata, coming, going):
+        new = book.grown(len(book) + len(came) - len(gone), number, after)
+        plan = new.plan
+        step = way = Step(plan, _rows(compiler, strata, coming), _rows(compiler, strata, going))
+    else:
+        strata = _with(compiler, strata, coming)
+        left, relifted = _without(compiler, strata, coming, going)
+        new = Rulebook(compiler, level, left, number)
+        way = _step(compiler, strata, level, coming, going, after)
+        plan = replace(new.plan, parameters={**new.plan.parameters, **relifted})
+        kept = plan.parameters.keys() - relifted.keys()
+        insert, delete = ({name: rows[name] for name in rows if name in kept} for rows in (way.insert, way.delete))
+        step = Step(plan, insert, delete)
     come = tuple((strata[n][s].members, c, member) for (n, s), rows in coming.items() for c, member in rows.items())
     go = tuple((strata[n][s].members, c) for (n, s), rows in going.items() for c in rows)
-    return Change(tuple(came), tuple(gone), step, Step(plan, insert, delete), new, after, come, go)
+    return Change(tuple(came), tuple(gone), way, step, new, after, come, go)
+
+
+def _only_rows(strata: Sequence[Stratum], coming: Places, going: Places) -> bool:
+    """Whether rules come and go as rows of relations that are there and keep some."""
+    for place in {**coming, **going}:
+        number, shape = place
+        group = strata[number].get(shape) if number < len(strata) else None
+        come, gone = coming.get(place, {}), going.get(place, {})
+        if group is None or any(c in group.singles or group.row_of(c) is None for c in (*come, *gone)):
+            return False
+        if len(group.members) - len(group.singles) + len(come) == len(gone):
+            return False
+    return True
 
 
 def _with(compiler: Compiler, strata: Sequence[Stratum], coming: Places) -> Sequence[Stratum]:

@@ -109,6 +109,9 @@ class SparkEngine:
         Facts stay counted only if shards need not learn of it.
         """
         old = self.plan
+        if plan.strata is self.given.strata:
+            self.given, self.plan = plan, replace(plan, strata=old.strata)
+            return
         self._obey(plan)
         if not self.state.answers:
             return
