@@ -17,6 +17,8 @@ Sizes = Annotated[list[int], typer.Option("--size", help="Universities of LUBM; 
 RuleSets = Annotated[list[str], typer.Option("--rules", help="A rule set; give it several times")]
 Out = Annotated[Path, typer.Option("--out", help="Where results go")]
 DataFolder = Annotated[Path, typer.Option("--data", help="Where benchmark data is kept, and made when it is not there")]
+Scale = Annotated[float, typer.Option("--scale", min=0.001, help="A part of the size, or a multiple of it")]
+Seed = Annotated[int, typer.Option("--seed", help="The same seed gives the same data")]
 
 
 @app.command("lubm-data")
@@ -152,6 +154,32 @@ def taxonomy(
     from evergraph.bench.taxonomy import main
 
     raise typer.Exit(main(classes, instances, out))
+
+
+@app.command()
+def rules(
+    scale: Scale = 1.0,
+    seed: Seed = 0,
+    out: Out = Path("bench-results"),
+    data: DataFolder = Path("bench-data"),
+) -> None:
+    """A program of 250,000 rules over two million facts: set up, as rules and as triples, and changed rule by rule."""
+    from evergraph.bench.rules.command import main
+
+    raise typer.Exit(main(scale, seed, out, data))
+
+
+@app.command()
+def vocabulary(
+    versions: Annotated[int, typer.Option("--versions", min=1, help="How many versions to go through")] = 20,
+    scale: Scale = 1.0,
+    seed: Seed = 0,
+    out: Out = Path("bench-results"),
+) -> None:
+    """A vocabulary of 2,000 names over a million facts, replayed through versions of itself."""
+    from evergraph.bench.rules.vocabulary import main
+
+    raise typer.Exit(main(scale, versions, seed, out))
 
 
 def _needs(package: str) -> None:
