@@ -26,7 +26,7 @@ OTHERS = 10_000
 TYPES, RELATIONS = 800_000, 1_200_000
 INDIVIDUALS, HUBS = 500_000, 1000
 CLASS_LEVELS, PROPERTY_LEVELS = 10, 4
-ENDS, HIGH, LOW = range(1, 3), range(2, 4), range(5, 7)
+ENDS, HIGH, LOW = range(1, 3), range(2, 4), range(6, 8)
 """Levels of the classes that are domains and ranges, that rules derive, and that they ask for."""
 
 
@@ -99,7 +99,7 @@ def generate(folder: Path, scale: float = 1.0, seed: int = 0) -> Large:
             case "c" | "C":
                 return classes.draw(rng, LOW if symbol == "c" else HIGH)
             case "p" | "P":
-                return properties.draw(rng, range(2, 3) if symbol == "p" else range(1, 2))
+                return properties.draw(rng, range(2, 4) if symbol == "p" else range(1, 2))
         return f"i{rng.randrange(hubs)}"
 
     each = max(1, _scaled(OTHERS, scale) // len(FORMS))
