@@ -18,7 +18,7 @@ from evergraph.engines.base import Which
 from evergraph.errors import UserError
 from evergraph.maintain.choose import ALGORITHMS
 from evergraph.plan import rulebook, transition
-from evergraph.plan.shapes import is_parameter
+from evergraph.plan.model import is_parameter
 from evergraph.rules.checks import check
 from evergraph.rules.model import TRIPLE, Atom, BodyItem, Comparison, Negation, Rule, Term, Variable
 from evergraph.rules.shape import shape_of

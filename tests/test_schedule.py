@@ -12,8 +12,9 @@ from conftest import assert_same, everything
 from evergraph import KnowledgeGraph, Program, Report
 from evergraph.engines.kernel import Kernel
 from evergraph.plan.compile import Plan, compile_program
+from evergraph.plan.model import PARAMETER
 from evergraph.plan.schedule import Component, Schedule
-from evergraph.plan.shapes import LIFT_FROM, PARAMETER
+from evergraph.plan.shapes import LIFT_FROM
 from evergraph.rules.model import TRIPLE, TYPE, Atom, Rule, Variable
 from evergraph.terms import Dictionary
 

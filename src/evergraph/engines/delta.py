@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from evergraph.engines.arrays import U64
+from evergraph.engines.arrays import U64, Array
 from evergraph.engines.relation import Relation, Run
 from evergraph.plan.model import Key
 
@@ -16,8 +16,39 @@ MOST = 1 << 14
 """More triples than this are read predicate by predicate."""
 
 
+FEW = 1 << 10
+"""Up to so many different values, a change is asked for before a rule is evaluated with it."""
+
+
 class Delta(dict[Key, Relation]):
     _triples: Relation | None = None
+
+    def __init__(self, relations: Mapping[Key, Relation]) -> None:
+        super().__init__(relations)
+        self._values: dict[tuple[Key, int], Array | None] = {}
+
+    def named(self, key: Key, place: int) -> Array | None:
+        """The different values of one argument of a relation, or the predicates of all triples; None if they are many.
+
+        Cost: a sort, once.
+        """
+        at = (key, place) if place >= 0 else ("", place)
+        if at not in self._values:
+            self._values[at] = self._distinct(key, place)
+        return self._values[at]
+
+    def _distinct(self, key: Key, place: int) -> Array | None:
+        some = self.get(key) if place >= 0 else next(iter(self.values()), None)
+        if some is None:
+            return None
+        arrays = some.base.arrays
+        if place < 0:
+            found = arrays.xp.asarray(sorted(k for k in self if isinstance(k, int)), dtype=U64)
+        elif some.count > 8 * FEW:
+            return None
+        else:
+            found = arrays.distinct(arrays.column(some.rows(), place))
+        return found if len(found) <= FEW else None
 
     @staticmethod
     def of(runs: Mapping[Key, Run]) -> Delta:

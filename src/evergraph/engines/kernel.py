@@ -99,7 +99,7 @@ class Kernel:
         `heads`, if given, limits a variable head predicate to these ids.
         """
         body = list(zip(rule.body, sources, strict=True))
-        if any(not atom.open and atom.relation not in source for atom, source in body):
+        if self._hopeless(rule, body):
             return
         _Evaluation(self, rule, rule.head.variables, below, partial(self._emit, rule.head, emit), heads).start(body)
 
@@ -112,9 +112,22 @@ class Kernel:
     ) -> None:
         """Give the bindings of some variables, with repetitions."""
         body = list(zip(rule.body, sources, strict=True))
-        if any(not atom.open and atom.relation not in source for atom, source in body):
+        if self._hopeless(rule, body):
             return
         _Evaluation(self, rule, wanted, below, take).start(body)
+
+    def _hopeless(self, rule: PlanRule, body: Body) -> bool:
+        """Whether a relation is missing, or a small change does not meet the rows of the rule's shape."""
+        if any(not atom.open and atom.relation not in source for atom, source in body):
+            return True
+        for number, place, parameters, column in rule.probes:
+            atom, source = body[number]
+            known, rows = body[parameters]
+            if isinstance(source, Delta) and not isinstance(rows, Delta):
+                values = source.named(atom.relation, place)
+                if values is not None and not rows[known.relation].meets(column, values):
+                    return True
+        return False
 
     def _emit(self, head: PlanAtom, emit: Emit, table: Table) -> None:
         words = self.arrays.pack([table.value(a) for a in head.args], table.count)

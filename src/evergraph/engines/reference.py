@@ -18,8 +18,8 @@ from evergraph.engines.marks import Counted
 from evergraph.engines.relation import Relation
 from evergraph.engines.shard import Shard
 from evergraph.plan.compile import Plan
-from evergraph.plan.model import Key, PlanAtom, PlanRule, is_variable
-from evergraph.plan.shapes import hidden, is_parameter
+from evergraph.plan.model import Key, PlanAtom, PlanRule, is_parameter, is_variable
+from evergraph.plan.shapes import hidden
 from evergraph.rules.model import BUILTIN_RELATIONS, TRIPLE
 from evergraph.terms import Ids
 

@@ -208,6 +208,15 @@ class Relation:
         base = self.base if minus is None else self.base.filter(minus, keep=False)
         return Relation(base if plus is None else base.merge(plus))
 
+    def meets(self, place: int, values: Array) -> bool:
+        """Whether a row has one of these values in this place; rows that went may count. Cost: a search for each value."""
+        order = (place, *(i for i in range(self.arity) if i != place))
+        for run, _ in self.parts():
+            low, high = run.arrays.find_ranges(run.in_order(order), [values], len(values))
+            if bool((high > low).any()):
+                return True
+        return False
+
     def same(self, other: Relation) -> bool:
         """Whether both hold the same rows. Cost: linear in one."""
         return len(self) == len(other) and not len(self.less(other)[0])

@@ -25,7 +25,7 @@ from evergraph.maintain.outcome import Outcome
 from evergraph.maintain.recompute import recompute
 from evergraph.maintain.seminaive import insert as seminaive
 from evergraph.plan.compile import Plan
-from evergraph.plan.shapes import is_parameter
+from evergraph.plan.model import is_parameter
 from evergraph.rules.model import TRIPLE
 
 ALGORITHMS = ("auto", "recompute", "declarative", "dred", "counting", "backward-forward")

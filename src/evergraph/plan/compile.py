@@ -10,9 +10,9 @@ from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from evergraph.plan.model import Key, PlanRule
+from evergraph.plan.model import Key, PlanRule, is_parameter
 from evergraph.plan.schema import Rules
-from evergraph.plan.shapes import is_parameter, unswitched
+from evergraph.plan.shapes import unswitched
 from evergraph.rules.model import Program
 from evergraph.terms import Dictionary, Ids
 

@@ -16,9 +16,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from evergraph.plan.model import PlanAtom, PlanFilter, PlanRule, Value, is_variable
+from evergraph.plan.model import PARAMETER, PlanAtom, PlanFilter, PlanRule, Value, is_variable
 from evergraph.plan.schema import Node, Rules
-from evergraph.plan.shapes import PARAMETER, digest, unswitched
+from evergraph.plan.shapes import digest, unswitched
 
 HERE = "HERE"
 """The operator of a filter that holds where the shard is the one of its argument."""

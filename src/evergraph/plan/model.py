@@ -7,8 +7,9 @@ pickled into Spark's workers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from evergraph.rules.model import TRIPLE, Atom, Rule, Term, Variable
 
@@ -50,6 +51,24 @@ class PlanFilter:
         return frozenset(str(v) for v in (self.left, self.right) if is_variable(v))
 
 
+class Probe(NamedTuple):
+    """A variable of a body atom that is also a column of a parameter relation, which stands in another atom."""
+
+    atom: int
+    place: int
+    """The argument; -1 for the predicate."""
+    parameters: int
+    column: int
+
+
+PARAMETER = "µ"
+"""Names of parameter relations start with this; no name in a program can."""
+
+
+def is_parameter(key: Key) -> bool:
+    return isinstance(key, str) and key.startswith(PARAMETER)
+
+
 @dataclass(frozen=True, slots=True)
 class PlanRule:
     name: str
@@ -57,6 +76,8 @@ class PlanRule:
     body: tuple[PlanAtom, ...]
     negated: tuple[PlanAtom, ...] = ()
     filters: tuple[PlanFilter, ...] = ()
+    _asked: PlanRule | None = field(init=False, default=None, compare=False, repr=False)
+    _probes: tuple[Probe, ...] | None = field(init=False, default=None, compare=False, repr=False)
 
     @property
     def variables(self) -> frozenset[str]:
@@ -71,10 +92,36 @@ class PlanRule:
     @property
     def asked(self) -> PlanRule:
         """The rule with its head in its body: it derives only what the first atom's source holds."""
-        return PlanRule(self.name, self.head, (self.head, *self.body), self.negated, self.filters)
+        if self._asked is None:
+            asked = PlanRule(self.name, self.head, (self.head, *self.body), self.negated, self.filters)
+            object.__setattr__(self, "_asked", asked)
+        assert self._asked is not None
+        return self._asked
+
+    @property
+    def probes(self) -> tuple[Probe, ...]:
+        """What can be asked of a small change before the rule is evaluated: whether it meets the rows of the rule's shape."""
+        if self._probes is None:
+            object.__setattr__(self, "_probes", tuple(_probes(self.body)))
+        assert self._probes is not None
+        return self._probes
 
     def __str__(self) -> str:
         return f"{self.head} :- {', '.join(map(str, self.body))}"
+
+
+def _probes(body: tuple[PlanAtom, ...]) -> Iterator[Probe]:
+    for number, parameters in enumerate(body):
+        if not is_parameter(parameters.relation):
+            continue
+        columns = {variable: column for column, variable in enumerate(parameters.args) if is_variable(variable)}
+        for other, atom in enumerate(body):
+            if atom.open and atom.relation in columns:
+                yield Probe(other, -1, number, columns[atom.relation])
+            elif other != number and not atom.open:
+                for place, variable in enumerate(atom.args):
+                    if variable in columns:
+                        yield Probe(other, place, number, columns[variable])
 
 
 Encode = Callable[[Sequence[str]], Iterable[int]]

@@ -12,9 +12,9 @@ from functools import cache, partial
 from typing import Any
 
 from evergraph.plan.compile import Parameters, Plan, Written
-from evergraph.plan.model import PlanRule, encode_rules
+from evergraph.plan.model import PARAMETER, PlanRule, encode_rules
 from evergraph.plan.schema import Guarded, assemble, cut_guard, survey
-from evergraph.plan.shapes import LIFT_FROM, PARAMETER, Lifted, digest, lift, plain, switched
+from evergraph.plan.shapes import LIFT_FROM, Lifted, digest, lift, plain, switched
 from evergraph.rules.model import TYPE, Program, Rule
 from evergraph.rules.shape import Constants, Shape, shape_of
 from evergraph.rules.stratify import Pattern, levels, pattern

@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from evergraph.plan.model import Key, PlanAtom, PlanRule, is_variable
-from evergraph.plan.shapes import PARAMETER, digest, is_parameter
+from evergraph.plan.model import PARAMETER, Key, PlanAtom, PlanRule, is_parameter, is_variable
+from evergraph.plan.shapes import digest
 
 Node = tuple[Key, int | None]
 """What rules depend on: a relation, or the instances of one class that rules name (its id second)."""

@@ -14,14 +14,12 @@ import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from evergraph.plan.model import Key, PlanAtom, PlanFilter, PlanRule, Value
+from evergraph.plan.model import PARAMETER, Key, PlanAtom, PlanFilter, PlanRule, Value, is_parameter
 from evergraph.rules.model import BUILTIN_RELATIONS, TRIPLE, TYPE, Atom, Comparison, Negation, Rule, Term, Variable
 from evergraph.rules.shape import Constants
 
 LIFT_FROM = 8
 """Fewer rules of one shape are cheaper one by one."""
-PARAMETER = "µ"
-"""Names of parameter relations start with this; no name in a program can."""
 
 Ids = Callable[[str], int]
 """The id of a constant."""
@@ -114,10 +112,6 @@ def _write(rule: Rule, constant: Callable[[int, str], Value], ids: Ids) -> PlanR
 def digest(content: object) -> str:
     """A short name for something that prints: the same for the same, in every process."""
     return hashlib.blake2b(repr(content).encode(), digest_size=8).hexdigest()
-
-
-def is_parameter(key: Key) -> bool:
-    return isinstance(key, str) and key.startswith(PARAMETER)
 
 
 def hidden(key: Key) -> bool:

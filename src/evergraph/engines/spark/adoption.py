@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from evergraph.engines.spark.job import ALL, EXPLICIT
 from evergraph.engines.spark.placement import Placement, place
 from evergraph.plan.compile import Plan, helpers_of, same_instances
-from evergraph.plan.model import Key
-from evergraph.plan.shapes import is_parameter
+from evergraph.plan.model import Key, is_parameter
 from evergraph.terms import Ids
 
 if TYPE_CHECKING:
