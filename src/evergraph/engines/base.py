@@ -101,6 +101,9 @@ class Engine(Protocol):
         only if the rules so far are among the new ones as they are.
         """
 
+    def weigh(self, rows: Facts) -> int | None:
+        """About how many instances the rules have that these rows of parameter relations put in force; None if not known."""
+
     def insert(self, facts: Facts) -> bool:
         """Make facts explicit; those not yet in the materialisation arrive. Returns whether they outnumber what is there."""
 

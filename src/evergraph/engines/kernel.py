@@ -196,6 +196,11 @@ class _Evaluation:
         needed = self.wanted
         if rest or checks:
             needed = needed.union(*(a.variables for a, _ in rest), *map(self._variables, checks))
+        place = self._only_asked(table, atom, needed)
+        if place is not None:
+            found = self._exist(table, atom, source, place)
+            self._go_on(table, table.take(found), needed, rest, checks)
+            return
         triples = self._triples(table, atom, source)
         if triples is None:
             triples = self._gathered(table, atom, source)
@@ -221,6 +226,26 @@ class _Evaluation:
         if not atom.open or not isinstance(source, Delta) or str(atom.relation) in table.fixed:
             return None
         return source.triples()
+
+    def _only_asked(self, table: Table, atom: PlanAtom, needed: frozenset[str]) -> int | None:
+        """The one argument that is bound, of an atom with many predicates of which only matters whether there is a fact."""
+        if not atom.open or not getattr(table.value(atom.relation), "ndim", 0):
+            return None
+        values = [table.value(a) for a in atom.args]
+        for place, other in ((0, 1), (1, 0)):
+            if getattr(values[place], "ndim", 0) and values[other] is None and str(atom.args[other]) not in needed:
+                return place
+        return None
+
+    def _exist(self, table: Table, atom: PlanAtom, source: Relations, place: int) -> Array:
+        """The rows of the table for which there is a fact: a mask. Cost: a search for each, and a look at each predicate."""
+        values = table.columns[str(atom.args[place])]
+        mask = self.xp.zeros(table.count, bool)
+        for key, rows in self.arrays.split(table.columns[str(atom.relation)]):
+            relation = source.get(key)
+            if relation is not None:
+                mask[rows] = relation.has(place, values[rows])
+        return mask
 
     def _gathered(self, table: Table, atom: PlanAtom, source: Relations) -> Relation | None:
         """The triples of many small relations in one, for an atom that reads them all. Cost: linear in them."""

@@ -16,6 +16,7 @@ from evergraph.engines.shard import Shard
 from evergraph.engines.tally import tally
 from evergraph.engines.upkeep import Upkeep
 from evergraph.engines.waves import Waves
+from evergraph.engines.weigh import weigh
 from evergraph.plan.compile import Plan, same_instances
 from evergraph.plan.model import Key
 from evergraph.plan.shapes import hidden
@@ -74,6 +75,11 @@ class MemoryEngine:
                     saved[key] = now[key]
                 else:
                     saved.pop(key, None)
+
+    def weigh(self, rows: Facts) -> int | None:
+        shard = self.shard
+        rules = (rule for stratum in shard.plan.strata for rule in stratum.rules)
+        return weigh(shard.arrays, rules, rows, shard.relations)
 
     def insert(self, facts: Facts) -> bool:
         there = sum(len(r) for key, r in self.shard.relations.items() if not hidden(key))

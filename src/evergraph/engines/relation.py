@@ -203,10 +203,27 @@ class Relation:
         plus = plus if plus is not None and len(plus) else None
         minus = minus if minus is not None and len(minus) else None
         size = (plus.count if plus is not None else 0) + (minus.count if minus is not None else 0)
-        if size * MERGE_FRACTION <= len(self.base):
-            return Relation(self.base, plus, minus)
-        base = self.base if minus is None else self.base.filter(minus, keep=False)
-        return Relation(base if plus is None else base.merge(plus))
+        found = Relation(self.base, plus, minus)
+        return found if size * MERGE_FRACTION <= len(self.base) else found.settled()
+
+    def settled(self) -> Relation:
+        """The same rows in one run. Cost: linear, unless they are in one already."""
+        if self.plus is None and self.minus is None:
+            return self
+        base = self.base if self.minus is None else self.base.filter(self.minus, keep=False)
+        return Relation(base if self.plus is None else base.merge(self.plus))
+
+    def has(self, place: int, values: Array) -> Array:
+        """For each value, whether a row of this binary relation has it in this place. Cost: a search for each."""
+        found = self.base.arrays.xp.zeros(len(values), bool)
+        for run, minus in self.parts():
+            low, high = run.arrays.find_ranges(run.in_order((place, 1 - place)), [values], len(values))
+            count = high - low
+            if minus is not None:
+                low, high = run.arrays.find_ranges(minus.in_order((place, 1 - place)), [values], len(values))
+                count = count - (high - low)
+            found |= count > 0
+        return found
 
     def meets(self, place: int, values: Array) -> bool:
         """Whether a row has one of these values in this place; rows that went may count. Cost: a search for each value."""

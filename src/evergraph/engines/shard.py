@@ -151,6 +151,8 @@ class Shard:
             schedule = scheduler.schedule(self.fixpoint.arrived, full)
             self.fixpoint.close(schedule.components, full)
             if full:
+                for key, relation in self.relations.items():
+                    self.relations[key] = relation.settled()
                 for key in schedule.by_object & self.relations.keys():
                     self.relations[key].base.in_order((1, 0))
         kernel = self.kernel

@@ -3,7 +3,8 @@
     stepwise ≈ STEP · D · share        from scratch ≈ D        D = derivations of a closure, share = part of it that is to go
 
 In words: an explicit fact takes its part of all derivations along, a fact of the schema its part of those of the whole schema:
-one subclass axiom of fifty weighs as much as a fiftieth of the data. A derivation that is taken back costs about as much as
+one subclass axiom of fifty weighs as much as a fiftieth of the data. A rule weighs as much as so many explicit facts as it has
+instances (`engines.weigh`). A derivation that is taken back costs about as much as
 thirty of a closure from scratch, which works on whole relations; this was measured on LUBM under ρdf and OWL 2 RL. What was
 expected is kept beside what happened (`report.expected`, `report.derivations`).
 """
@@ -113,7 +114,10 @@ def choose(engine: Engine, plan: Plan, insert: Facts, delete: Facts, experience:
     if not explicit:
         return Choice("recompute" if delete else "seminaive", "no facts are explicit")
     closure = experience.closure or sum(engine.counts(Which.ALL).values())
-    share = _share(engine, plan, facts, explicit) + rules / max(1, plan.size)
+    share = _share(engine, plan, facts, explicit)
+    if rules:
+        weight = engine.weigh({name: columns for name, columns in delete.items() if is_parameter(name)})
+        share += rules / plan.size if weight is None else weight / explicit
     expected = int(closure * min(1.0, share + _size(insert) / explicit))
     if not (delete or negation or engine.counted):
         return Choice("seminaive", "insertions only", expected)

@@ -138,6 +138,9 @@ class SparkEngine:
                 self._close(stratum, True, lambda parts: defining(parts, adoption.helpers))
         self._delivered, self._deleting, self._counting = flags
 
+    def weigh(self, rows: Facts) -> int | None:
+        return None
+
     def insert(self, facts: Facts) -> bool:
         there = sum(self.state.total(ALL).values())
         self._staged = self.schema.runs({**facts, **self.plan.parameter_facts} if self._first else facts)
