@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from evergraph.rules.owl import Ontology, compile_ontology
+from evergraph.rules.model import Program
+from evergraph.rules.owl import compile_ontology
 from evergraph.rules.printer import print_atom, print_rule
 
 EX = "http://example.org/"
@@ -17,7 +18,7 @@ HEADER = f"""@prefix : <{EX}> .
 """
 
 
-def compiled(*texts: str) -> Ontology:
+def compiled(*texts: str) -> Program:
     """Turtle texts, each a file, as one ontology."""
     with TemporaryDirectory() as folder:
         paths = [Path(folder) / f"{number}.ttl" for number in range(len(texts))]
@@ -26,15 +27,15 @@ def compiled(*texts: str) -> Ontology:
         return compile_ontology(paths)
 
 
-def rules_of(ontology: Ontology) -> list[str]:
+def rules_of(ontology: Program) -> list[str]:
     """The rules as printed, without their names."""
-    prefixes = ontology.program.prefixes
-    return [print_rule(rule, prefixes).splitlines()[-1].removesuffix(" .") for rule in ontology.program.rules]
+    prefixes = ontology.prefixes
+    return [print_rule(rule, prefixes).splitlines()[-1].removesuffix(" .") for rule in ontology.rules]
 
 
-def facts_of(ontology: Ontology) -> list[str]:
-    return [print_atom(fact, ontology.program.prefixes) for fact in ontology.program.facts]
+def facts_of(ontology: Program) -> list[str]:
+    return [print_atom(fact, ontology.prefixes) for fact in ontology.facts]
 
 
-def outside_of(ontology: Ontology) -> list[tuple[str, str]]:
+def outside_of(ontology: Program) -> list[tuple[str, str]]:
     return [(item.axiom, item.reason) for item in ontology.outside]

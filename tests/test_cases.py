@@ -14,6 +14,7 @@ from evergraph.rules.printer import print_atom
 from evergraph.rules.sources import SETS
 
 CASES = Path(__file__).parent / "cases"
+STEPS = {"delete": "delete", "insert": "insert", "delete-rules": "delete_rules", "insert-rules": "insert_rules"}
 FOLDERS = sorted(p.parent for pattern in ("base.nt", "base.dlog") for p in CASES.rglob(pattern))
 
 
@@ -45,10 +46,10 @@ def run_case(folder: Path, program: Program, engine: object, algorithm: str = "a
         if path.exists():
             kg.update(insert=source(path), algorithm=algorithm)
     assert_expected(kg, folder, "00")
-    for step in sorted({path.name[:2] for kind in ("insert", "delete") for path in folder.glob(f"[0-9][0-9].{kind}.*")}):
-        for kind in ("delete", "insert"):
+    for step in sorted({path.name[:2] for kind in STEPS for path in folder.glob(f"[0-9][0-9].{kind}.*")}):
+        for kind, word in STEPS.items():
             for path in sorted(folder.glob(f"{step}.{kind}.*")):
-                kg.update(**{kind: source(path)}, algorithm=algorithm)
+                kg.update(**{word: path if "rules" in kind else source(path)}, algorithm=algorithm)
         assert_expected(kg, folder, step)
 
 
@@ -70,7 +71,7 @@ def test_case(folder: Path, engine: str) -> None:
     run_case(folder, rules_of(folder), engine)
 
 
-DELETING = [folder for folder in FOLDERS if any(folder.glob("*.delete.*"))]
+DELETING = [folder for folder in FOLDERS if any(folder.glob("*.delete.*")) or any(folder.glob("*-rules.dlog"))]
 
 
 @pytest.mark.parametrize("algorithm", ["recompute", "declarative", "dred", "counting", "backward-forward"])

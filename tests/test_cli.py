@@ -339,7 +339,8 @@ def test_the_demonstration_shows_what_one_fact_changes(run: Run) -> None:
         assert f"+ {follows}   follows\n" in ended.out
     assert "version 1: update, 21 explicit, 32 derived facts" in ended.out
     assert "- :grace rdf:type :Student   followed\n" in ended.out and ":Person[:grace]  by prp-dom\n" in ended.out
-    assert "all 51 facts are the same" in ended.out
+    assert "+ :ada :colleague :grace   follows\n" in ended.out
+    assert "all 53 facts are the same" in ended.out
     assert in_folder() == []
 
 

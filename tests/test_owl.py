@@ -226,7 +226,7 @@ def test_what_a_construct_gives(name: str) -> None:
     ontology = compiled(text)
     assert rules_of(ontology) == rules
     assert outside_of(ontology) == []
-    assert Program.parse(str(ontology.program)) == ontology.program
+    assert Program.parse(str(ontology)) == ontology
 
 
 def test_volz_table_1() -> None:
@@ -238,7 +238,7 @@ def test_volz_table_1() -> None:
         ":inDynasty[?y, ?x] :- :inDynasty[?x, ?y]",
         ":inDynasty[?x, ?z] :- :inDynasty[?x, ?y], :inDynasty[?y, ?z]",
     ]
-    assert [r.name for r in ontology.program.rules] == [
+    assert [r.name for r in ontology.rules] == [
         ":hasChild SubPropertyOf :inDynasty",
         "Symmetric :inDynasty",
         "Transitive :inDynasty",
@@ -310,17 +310,17 @@ def test_an_annotation_property_that_is_also_an_object_property_makes_assertions
 
 def test_individuals_without_names_are_called_by_what_is_said_of_them() -> None:
     one, other = compiled("[] :p [ a :A ], [ a :B ] ."), compiled("_:c a :B . _:a :p _:c, _:b . _:b a :A .")
-    assert one.program == other.program
-    assert len({fact.terms[0] for fact in one.program.facts}) == 3
+    assert one == other
+    assert len({fact.terms[0] for fact in one.facts}) == 3
 
 
 def test_two_individuals_of_whom_the_same_is_said_stay_two() -> None:
-    assert len(compiled(":i :p [ a :A ], [ a :A ] .").program.facts) == 4
+    assert len(compiled(":i :p [ a :A ], [ a :A ] .").facts) == 4
 
 
 def test_the_same_blank_node_in_two_files_is_two() -> None:
-    assert len(compiled("_:b a :A ; :p :i .", "_:b a :B .").program.facts) == 3
-    assert len({f.terms[0] for f in compiled("_:b a :A ; :p :i .", "_:b a :B .").program.facts}) == 2
+    assert len(compiled("_:b a :A ; :p :i .", "_:b a :B .").facts) == 3
+    assert len({f.terms[0] for f in compiled("_:b a :A ; :p :i .", "_:b a :B .").facts}) == 2
 
 
 # -- the whole ---------------------------------------------------------------------------------------------------------
@@ -339,5 +339,5 @@ def test_a_prefix_that_rules_cannot_write_is_not_used() -> None:
     ontology = compiled(
         "@prefix a.b: <http://example.org/> . @prefix owl: <http://example.org/> . a.b:A rdfs:subClassOf owl:B ."
     )
-    assert Program.parse(str(ontology.program)) == ontology.program
-    assert HEADER.splitlines()[0].split()[1] in ontology.program.rules[0].name
+    assert Program.parse(str(ontology)) == ontology
+    assert HEADER.splitlines()[0].split()[1] in ontology.rules[0].name

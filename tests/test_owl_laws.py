@@ -135,7 +135,7 @@ def both_ways(ontology: list[str], data: list[str], extra: Program) -> tuple[set
         base.write_text(HEADER + "\n".join(data))
         compiled = compile_ontology([schema])
         assert not compiled.outside
-        program = Program(compiled.program.rules + extra.rules, compiled.program.facts)
+        program = Program(compiled.rules + extra.rules, compiled.facts)
         return consequences(program, base), consequences(OWL2RL, schema, base)
 
 
@@ -173,9 +173,9 @@ any_triples = st.one_of(
 @settings(max_examples=300)
 def test_any_triples_compile_to_a_program_that_parses_in_whatever_order(triples: list[Triple], random: Random) -> None:
     once = Compiler(Triples(triples), PREFIXES).run()
-    assert Program.parse(str(once.program)) == once.program
-    assert not any("_:" in str(term) for rule in once.program.rules for atom in (rule.head, *rule.atoms) for term in atom.terms)
+    assert Program.parse(str(once)) == once
+    assert not any("_:" in str(term) for rule in once.rules for atom in (rule.head, *rule.atoms) for term in atom.terms)
     random.shuffle(triples)
     again = Compiler(Triples(triples), PREFIXES).run()
-    assert again.program.rules == once.program.rules
+    assert again.rules == once.rules
     assert again.outside == once.outside

@@ -49,7 +49,7 @@ def test_an_ontology_of_any_format_is_a_program(tmp_path: Path, ending: str, for
     data = ox.serialize((quad.triple for quad in quads), format=format_, prefixes={"ex": EX})
     path = tmp_path / f"other{ending}"
     path.write_bytes(gzip.compress(data) if ending.endswith(".gz") else data)
-    got, want = Program.load(path), compiled(text).program
+    got, want = Program.load(path), compiled(text)
     assert {(rule.head, rule.body) for rule in got.rules} == {(rule.head, rule.body) for rule in want.rules}
     assert got.facts == want.facts
     if format_ in (ox.RdfFormat.TURTLE, ox.RdfFormat.TRIG, ox.RdfFormat.RDF_XML):
@@ -68,7 +68,7 @@ def test_rules_include_an_ontology_that_lies_beside_them(tmp_path: Path) -> None
     (tmp_path / "wine.ttl").write_text(WINE, encoding="utf-8")
     rules = tmp_path / "rules.dlog"
     rules.write_text('@include "wine.ttl" .\n', encoding="utf-8")
-    assert Program.load(rules).rules == compile_ontology([tmp_path / "wine.ttl"]).program.rules
+    assert Program.load(rules).rules == compile_ontology([tmp_path / "wine.ttl"]).rules
     rules.write_text('\n@include "gone.ttl" .\n', encoding="utf-8")
     with pytest.raises(UserError) as raised:
         Program.load(rules)
@@ -90,7 +90,7 @@ def test_an_ontology_that_does_not_parse_is_an_error_with_its_place(tmp_path: Pa
 def test_a_folder_is_one_ontology(tmp_path: Path) -> None:
     (tmp_path / "a.ttl").write_text(f"{HEADER}:A rdfs:subClassOf :B .", encoding="utf-8")
     (tmp_path / "b.nt").write_text("", encoding="utf-8")
-    assert len(compile_ontology([tmp_path]).program.rules) == 1
+    assert len(compile_ontology([tmp_path]).rules) == 1
 
 
 # -- commands ----------------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from evergraph.plan.transition import Change, change_rules
 from evergraph.reading import Reading
 from evergraph.report import Report, make_report
 from evergraph.rules.inputs import read_rules
-from evergraph.rules.model import BUILTIN_RELATIONS, ONTOLOGY, TRIPLE, Atom, Program, Rule
+from evergraph.rules.model import BUILTIN_RELATIONS, ONTOLOGY, TRIPLE, Atom, Outside, Program, Rule
 from evergraph.rules.shape import shape_of
 from evergraph.store import Info, Snapshot
 from evergraph.store.counts import read_counts
@@ -74,6 +74,8 @@ class _Rules:
     delete: tuple[Atom, ...] = ()
     assertions: frozenset[Atom] = frozenset()
     """What the ontology asserts after the update."""
+    outside: tuple[Outside, ...] = ()
+    """What ontologies say that rules cannot."""
 
 
 class Changing(Reading):
@@ -251,10 +253,12 @@ class Changing(Reading):
         came, gone = read_rules(asked.insert_rules), read_rules(asked.delete_rules)
         insert, delete = list(came.rules), list(gone.rules)
         facts, less, said = dict.fromkeys(came.facts), dict.fromkeys(gone.facts), self._assertions
+        outside = list(came.outside)
         if asked.ontology is not None:
             from evergraph.rules.owl import compile_ontology
 
-            program = compile_ontology(_listed(asked.ontology)).program
+            program = compile_ontology(_listed(asked.ontology))
+            outside += program.outside
             said = frozenset(program.facts)
             known = {shape_of(rule) for rule in program.rules}
             delete += [m.rule for m in self._book.members if m.rule.origin == ONTOLOGY and shape_of(m.rule) not in known]
@@ -264,7 +268,7 @@ class Changing(Reading):
         self._check_arities(Program(tuple(insert), tuple(facts)).relations)
         change = change_rules(self._book, insert, delete)
         inserted, deleted = (change.inserted, change.deleted) if change is not None else ((), ())
-        return _Rules(change, inserted, deleted, tuple(facts), tuple(less), said)
+        return _Rules(change, inserted, deleted, tuple(facts), tuple(less), said, tuple(outside))
 
     def _change(self, asked: _Asked, rules: _Rules, start: float) -> Report:
         delete = inputs.read(asked.delete, self._dictionary, asked.rejects, asked.progress, own=True)
@@ -296,7 +300,8 @@ class Changing(Reading):
         else:
             self._settle(rules, arities, builtins, seen)
         came, went = (tuple(member.rule for member in members) for members in (rules.inserted, rules.deleted))
-        return make_report(outcome, self._engine.name, change, (came, went), self._difference, self._named, version)
+        names = (came, went)
+        return make_report(outcome, self._engine.name, change, names, rules.outside, self._difference, self._named, version)
 
     def _maintain(self, asked: _Asked, change: Change | None, facts: Columns, delete: Columns) -> Outcome:
         if change is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,10 @@ class KnowledgeGraph(Changing):
         self._snapshot: Snapshot | None = None
         self._old = self._stale = False
         program = rules if isinstance(rules, Program) else Program.load(rules)
+        if program.outside and program is not rules:
+            axioms = len({item.axiom for item in program.outside})
+            told = f"rules cannot say all of {axioms} axioms of {rules}: see Program.load({str(rules)!r}).outside"
+            warnings.warn(told, stacklevel=2)
         self._setup(program, FileDictionary() if store is not None and is_spark(engine) else Dictionary(), engine)
         self._first = Program(facts=program.facts)
         if self._store is None and (program.facts or any(not rule.atoms for rule in program.rules)):

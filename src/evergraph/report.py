@@ -8,7 +8,7 @@ from typing import Any
 
 from evergraph.engines.base import Change, Counts, Difference, Missed
 from evergraph.maintain.outcome import Outcome, Phase
-from evergraph.rules.model import TRIPLE, Rule
+from evergraph.rules.model import TRIPLE, Outside, Rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,8 @@ class Report:
     """Facts that were to be deleted and were not explicit."""
     rules_inserted: tuple[Rule, ...] = ()
     rules_deleted: tuple[Rule, ...] = ()
+    outside: tuple[Outside, ...] = ()
+    """Axioms of the ontologies that were given, or parts of them, that rules cannot say."""
 
     @property
     def seconds(self) -> float:
@@ -74,6 +76,7 @@ class Report:
             "version": self.version,
             "rules_inserted": len(self.rules_inserted),
             "rules_deleted": len(self.rules_deleted),
+            "outside": [{"axiom": item.axiom, "reason": item.reason} for item in self.outside],
             "not_there": self.missed.absent,
             "not_explicit": self.missed.derived,
             "seconds": round(self.seconds, 6),
@@ -86,6 +89,7 @@ def make_report(
     engine: str,
     change: Change,
     rules: tuple[tuple[Rule, ...], tuple[Rule, ...]],
+    outside: tuple[Outside, ...],
     triples: Callable[[Difference], Iterator[tuple[Any, ...]]],
     named: Callable[[Difference], list[str]],
     version: int | None = None,
@@ -107,6 +111,7 @@ def make_report(
         version,
         outcome.missed,
         *rules,
+        outside,
     )
 
 

@@ -97,6 +97,19 @@ def say(output: Output, answer: dict[str, Any], text: str) -> None:
     typer.echo(json.dumps(answer, ensure_ascii=False) if output == Output.JSON else text)
 
 
+def tell_outside(outside: Sequence[Any], what: str) -> None:
+    """Say on standard error what rules cannot say of an ontology."""
+    for item in outside:
+        typer.echo(f"outside: {item.axiom} ({item.reason})", err=True)
+    if outside:
+        typer.echo(f"{what}: {outside_count(outside)}", err=True)
+
+
+def outside_count(outside: Sequence[Any]) -> str:
+    count = len({item.axiom for item in outside})
+    return f"{count_of(count, 'axiom')} {'falls' if count == 1 else 'fall'} outside, in whole or in part"
+
+
 def many(counts: dict[str, int]) -> str:
     return f"{sum(counts.values()):,}"
 

@@ -22,10 +22,12 @@ from evergraph.cli.common import (
     check_target,
     count_of,
     many,
+    outside_count,
     progress_of,
     rejected_text,
     say,
     session_for,
+    tell_outside,
     texts_of,
 )
 from evergraph.errors import UserError
@@ -108,7 +110,7 @@ def rules_check(
     text = f"{file}: {len(program.rules)} rules, {len(program.facts)} facts, {strata} {'stratum' if strata == 1 else 'strata'}"
     if outside is not None:
         answer["outside"] = [{"axiom": item.axiom, "reason": item.reason} for item in outside]
-        text += f", {_outside_count(outside)}"
+        text += f", {outside_count(outside)}"
     say(output, answer, text)
 
 
@@ -125,9 +127,7 @@ def rules_show(
     program, outside = (read_rules(store.snapshot(version)).program, None) if store.exists else _load(file)
     typer.echo(str(program), nl=False)
     if outside is not None:
-        for item in outside:
-            typer.echo(f"outside: {item.axiom} ({item.reason})", err=True)
-        typer.echo(f"{file}: {_outside_count(outside)}", err=True)
+        tell_outside(outside, file)
 
 
 @rules_app.command("maintenance")
@@ -164,18 +164,10 @@ def rules_split(file: Annotated[str, typer.Argument(help="A .dlog file or the na
 def _load(file: str) -> tuple[Any, Any]:
     """The program of a file or a rule set; of an ontology, also what falls outside it."""
     from evergraph.rules.model import Program
-    from evergraph.rules.owl import compile_ontology
     from evergraph.rules.sources import is_ontology
 
-    if not is_ontology(file):
-        return Program.load(file), None
-    ontology = compile_ontology([file])
-    return ontology.program, ontology.outside
-
-
-def _outside_count(outside: Any) -> str:
-    count = len({item.axiom for item in outside})
-    return f"{count_of(count, 'axiom')} {'falls' if count == 1 else 'fall'} outside, in whole or in part"
+    program = Program.load(file)
+    return program, program.outside if is_ontology(file) else None
 
 
 def _build(
@@ -187,6 +179,7 @@ def _build(
     from evergraph.rules.model import Program
 
     program = Program.load(rules)
+    tell_outside(program.outside, rules)
     files = [str(path) for path in expand(data)]
     rejects = Rejects() if on_error == OnError.SKIP else None
     kg = KnowledgeGraph(program, engine=session_for(engine, master))

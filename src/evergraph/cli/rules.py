@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evergraph.cli.common import EngineName, MasterOption, Output, OutputOption, StoreArgument, say
-from evergraph.cli.updating import AlgorithmOption, DryRunOption, WhereOption, change, opened, program_of, rule_lines
+from evergraph.cli.updating import AlgorithmOption, DryRunOption, WhereOption, change, opened, rule_lines
 
 if TYPE_CHECKING:
     from evergraph.rules.model import Program
@@ -29,7 +29,10 @@ def add(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Put rules in force, draw what follows from them, commit one version. Rules that are there stay as they are."""
-    program = program_of(file)
+    from evergraph.rules.inputs import read_rules
+    from evergraph.rules.model import Program
+
+    program = read_rules(map(Program.load, file))
     change(opened(store, engine, master), store, output, dry_run, insert_rules=program, algorithm=algorithm)
 
 
@@ -43,7 +46,10 @@ def remove(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Take rules away, and with them what followed from nothing else; commit one version."""
-    program = program_of(file)
+    from evergraph.rules.inputs import read_rules
+    from evergraph.rules.model import Program
+
+    program = read_rules(map(Program.load, file))
     change(opened(store, engine, master), store, output, dry_run, delete_rules=program, algorithm=algorithm)
 
 
@@ -58,9 +64,10 @@ def replace(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Make these the rules of a store: those that differ come and go, in one version."""
+    from evergraph.rules.inputs import read_rules
     from evergraph.rules.model import ONTOLOGY, Program
 
-    program = program_of(file)
+    program = read_rules(map(Program.load, file))
     kg = opened(store, engine, master)
     old = Program(tuple(rule for rule in kg.rules.rules if every or rule.origin != ONTOLOGY))
     change(kg, store, output, dry_run, insert_rules=program, delete_rules=old, algorithm=algorithm)

@@ -28,9 +28,10 @@ from evergraph.cli.common import (
     say,
     session_for,
     table_of,
+    tell_outside,
     whole_file,
 )
-from evergraph.cli.updating import AlgorithmOption, DryRunOption, WhereOption, change, opened, program_of
+from evergraph.cli.updating import AlgorithmOption, DryRunOption, WhereOption, change, opened
 from evergraph.errors import UserError
 
 SHOWN = 20
@@ -91,13 +92,16 @@ def _for_loading(store: Path, rules: str | None, engine: EngineName, master: str
     from evergraph.store import Store
 
     program = Program.load(rules) if rules is not None else None
+    if program is not None:
+        tell_outside(program.outside, str(rules))
     if not Store(store).exists:
         return KnowledgeGraph(program or "rdfs", engine=session_for(engine, master), store=store)
     where = session_for(engine, master)
     with progress_of("open"):
         kg = KnowledgeGraph.open(store, engine=where)
     if program is not None and kg.rules.rules != program.rules:
-        raise UserError("EG408", f"{store} has other rules than {rules}", "leave out --rules, or load into a new store")
+        hint = "leave out --rules, or change them: evergraph rules replace"
+        raise UserError("EG408", f"{store} has other rules than {rules}", hint)
     return kg
 
 
@@ -123,8 +127,11 @@ def update(
 ) -> None:
     """Delete and insert facts and rules, keep every consequence true, commit one version. Deletions come first."""
     from evergraph.cli.changes import gather
+    from evergraph.rules.inputs import read_rules
+    from evergraph.rules.model import Program
 
-    rules = {"insert_rules": program_of(insert_rules or []), "delete_rules": program_of(delete_rules or [])}
+    come, gone = (read_rules(map(Program.load, files or [])) for files in (insert_rules, delete_rules))
+    rules = {"insert_rules": come, "delete_rules": gone}
     given = gather(insert or [], delete or [], patch or [], bool(insert_rules or delete_rules or ontology))
     kg = opened(store, engine, master)
     change(kg, store, output, dry_run, insert=given[0], delete=given[1], **rules, ontology=ontology, algorithm=algorithm)

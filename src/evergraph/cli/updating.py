@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evergraph.cli.common import EngineName, Output, count_of, many, progress_of, say, session_for, texts_of
+from evergraph.cli.common import EngineName, Output, count_of, many, progress_of, say, session_for, tell_outside, texts_of
 
 if TYPE_CHECKING:
     from evergraph.graph import KnowledgeGraph
     from evergraph.report import Net, Report
-    from evergraph.rules.model import Program, Rule
+    from evergraph.rules.model import Rule
 
 AlgorithmOption = Annotated[
     str, typer.Option("--algorithm", help="auto, recompute, declarative, dred, counting or backward-forward")
@@ -35,22 +35,13 @@ def opened(store: Path, engine: EngineName, master: str) -> KnowledgeGraph:
         return KnowledgeGraph.open(store, engine=where)
 
 
-def program_of(sources: Iterable[str]) -> Program:
-    """The rules, and the facts among them, of several files or rule sets. Cost: linear in them."""
-    from evergraph.rules.model import Program
-
-    programs = [Program.load(source) for source in sources]
-    prefixes = {prefix: iri for program in programs for prefix, iri in program.prefixes.items()}
-    rules = tuple(rule for program in programs for rule in program.rules)
-    return Program(rules, tuple(fact for program in programs for fact in program.facts), prefixes or Program().prefixes)
-
-
 def change(kg: KnowledgeGraph, store: Path, output: Output, dry_run: bool, **given: Any) -> None:
     """Update the graph of a store with what `KnowledgeGraph.update` is given, and tell of it."""
     programs = (kg.rules, *(given[name] for name in ("delete_rules", "insert_rules") if name in given))
     prefixes = {prefix: iri for program in programs for prefix, iri in program.prefixes.items()}
     with progress_of("update") as progress:
         report = kg.update(**given, dry_run=dry_run, progress=progress)
+    tell_outside(report.outside, "the ontology")
     gone, come = (rule_lines(rules, prefixes) for rules in (report.rules_deleted, report.rules_inserted))
     lines = [f"- {line}" for line in gone] + [f"+ {line}" for line in come]
     if dry_run:

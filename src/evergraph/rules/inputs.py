@@ -13,7 +13,10 @@ from evergraph.rules.sources import SETS
 
 
 def read_rules(source: Any) -> Program:
-    """A program, `.dlog` text, the path or paths of rule files, the name of a rule set, or rules. Cost: linear in it."""
+    """A program, `.dlog` text, the path of a rule file or ontology, the name of a rule set, rules, or several of these.
+
+    Cost: linear in it.
+    """
     if source is None:
         return Program()
     if isinstance(source, Program):
@@ -29,7 +32,7 @@ def read_rules(source: Any) -> Program:
     for item in source:
         if isinstance(item, Rule):
             rules.append(item)
-        elif isinstance(item, str | Path):
+        elif isinstance(item, str | Path | Program):
             programs.append(read_rules(item))
         else:
             raise _not_rules(item)
@@ -38,7 +41,8 @@ def read_rules(source: Any) -> Program:
     everything = [given, *programs]
     prefixes = {prefix: iri for program in everything for prefix, iri in program.prefixes.items()}
     chosen = tuple(rule for program in everything for rule in program.rules)
-    return Program(chosen, tuple(fact for program in everything for fact in program.facts), prefixes)
+    facts = tuple(fact for program in everything for fact in program.facts)
+    return Program(chosen, facts, prefixes, tuple(item for program in everything for item in program.outside))
 
 
 def _names_one(text: str) -> bool:

@@ -120,6 +120,14 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
+class Outside:
+    """An axiom of an ontology, or the part of one that `reason` names, that no rule says."""
+
+    axiom: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """Rules, the facts that stand between them, and the prefixes to print them with.
 
@@ -134,6 +142,8 @@ class Program:
     rules: tuple[Rule, ...] = ()
     facts: tuple[Atom, ...] = ()
     prefixes: Mapping[str, str] = field(default_factory=lambda: PREFIXES, compare=False)
+    outside: tuple[Outside, ...] = field(default=(), compare=False)
+    """What the ontologies say that it was made from, and rules cannot."""
 
     @staticmethod
     def parse(text: str, file: str = "<text>") -> Program:
@@ -144,7 +154,7 @@ class Program:
 
     @staticmethod
     def load(source: str | Path) -> Program:
-        """A shipped rule set by its name, or a `.dlog` file."""
+        """A shipped rule set by its name, a `.dlog` file, or an ontology: `outside` is what of that rules cannot say."""
         from evergraph.rules.sources import load
 
         return load(source)

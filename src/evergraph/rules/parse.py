@@ -39,7 +39,7 @@ def parse(text: str, file: str, including: tuple[str, ...] = ()) -> Program:
                 reader.read(found["statement"], *lines.at(found.start("statement")))
                 if found["statement"].startswith("@"):
                     skeletons.constants.clear()
-    program = Program(tuple(reader.rules), tuple(reader.facts), reader.prefixes)
+    program = Program(tuple(reader.rules), tuple(reader.facts), reader.prefixes, tuple(reader.outside))
     raise_all(reader.mistakes + check(program, Program(tuple(reader.parsed_rules), tuple(reader.parsed_facts))))
     return program
 

@@ -15,7 +15,7 @@ SETS = ("rhodf", "rdfs", "rdfs-jena", "owl2rl", "owl2rl-full")
 def load(source: str | Path, including: tuple[str, ...] = (), at: Position | None = None) -> Program:
     """A rule set by name, a `.dlog` file or an ontology; `including` are the files that are being read, outermost first.
 
-    A file that another includes is looked for beside it. What of an ontology falls outside rules, `compile_ontology` says.
+    A file that another includes is looked for beside it.
     """
     from evergraph.rules.parse import parse
 
@@ -38,7 +38,7 @@ def _ontology(source: str | Path, at: Position | None) -> Program:
     from evergraph.rules.owl import compile_ontology
 
     try:
-        return compile_ontology([source]).program
+        return compile_ontology([source])
     except UserError as error:
         if error.position or at is None:
             raise

@@ -27,6 +27,7 @@ from evergraph.rules.model import (
     Comparison,
     Negation,
     Operator,
+    Outside,
     Rule,
     Term,
     Variable,
@@ -66,6 +67,7 @@ class Reader:
         self.prefixes = dict(prefixes)
         self.rules: list[Rule] = []
         self.facts: list[Atom] = []
+        self.outside: list[Outside] = []
         self.parsed_rules: list[Rule] = []
         self.parsed_facts: list[Atom] = []
         """Those of the rules and facts that were parsed here, and that nobody has checked."""
@@ -122,6 +124,7 @@ class Reader:
         included = load(name, self.including, at)
         self.rules += included.rules
         self.facts += included.facts
+        self.outside += included.outside
         self.prefixes |= {k: v for k, v in included.prefixes.items() if k not in self.prefixes}
 
     def clause(self, tree: Node) -> Clause:

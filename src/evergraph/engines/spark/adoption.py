@@ -27,6 +27,8 @@ class Adoption:
     """Relations that can be forgotten when there is a superstep anyway."""
     again: frozenset[Key]
     """Relations that are wanted at more shards."""
+    named: bool
+    """Whether rules name other classes, of which shards have to say whether there are instances."""
     placement: Placement
     """Copies stay where they are: what is everywhere once is so for good."""
     same: bool
@@ -34,7 +36,7 @@ class Adoption:
 
     @property
     def needed(self) -> bool:
-        return bool(self.rows or self.helpers or self.drop or self.again)
+        return bool(self.rows or self.helpers or self.drop or self.again or self.named)
 
     @staticmethod
     def of(engine: SparkEngine, old: Plan) -> Adoption:
@@ -53,13 +55,16 @@ class Adoption:
         again = {key for key in held if placement.is_replicated(key) and not state.placement.is_replicated(key)}
         if placement.classes != state.placement.classes and plan.type_id in held:
             again.add(plan.type_id)
-        needed = rows or helpers or drop or again
+        classes = [frozenset().union(*(rules.classes for rules in one.strata)) for one in (old, plan)]
+        named = not classes[1] <= classes[0]
+        needed = rows or helpers or drop or again or named
         return Adoption(
             rows,
             frozenset(helpers),
             frozenset(unused if needed else drop),
             frozenset() if needed else frozenset(unused),
             frozenset(again),
+            named,
             placement,
             same_instances(old, plan, held),
         )

@@ -264,11 +264,15 @@ class Superstep:
         return 0 if known is None else int(known.contains(self.owned(relation)).sum())
 
     def _classes(self) -> list[int]:
-        """Named classes with instances at this shard."""
-        found = set() if self.job.forget else set(self.last.get("classes", ()))
-        arrived = self.fixpoint.arrived.get(self.job.placement.type_id)
-        if arrived is not None and self.job.named:
-            found.update(self.job.named.intersection(arrived.distinct(1).tolist()))
+        """Named classes with instances at this shard. Cost: what arrived; all instances, where other classes may be named."""
+        anew = self.job.forget or self.job.step == Step.REPLACE
+        found = set() if anew else set(self.last.get("classes", ()))
+        type_id = self.job.placement.type_id
+        typed = [run for run, _ in self.relations[type_id].parts()] if anew and type_id in self.relations else []
+        if type_id in self.fixpoint.arrived:
+            typed.append(self.fixpoint.arrived[type_id])
+        for run in typed if self.job.named else ():
+            found.update(self.job.named.intersection(run.distinct(1).tolist()))
         return sorted(found)
 
 

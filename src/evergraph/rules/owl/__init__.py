@@ -1,5 +1,5 @@
 """Ontologies as rules: OWL 2 compiled in the manner of description logic programs."""
 
-from evergraph.rules.owl.compile import Ontology, Outside, compile_ontology
+from evergraph.rules.owl.compile import compile_ontology
 
-__all__ = ["Ontology", "Outside", "compile_ontology"]
+__all__ = ["compile_ontology"]

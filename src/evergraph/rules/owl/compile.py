@@ -19,11 +19,10 @@ by text, so that two files that say the same in another order give the same prog
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from evergraph.formats import expand
-from evergraph.rules.model import OWL, TRIPLE, TYPE, XSD, Atom, Program, Rule
+from evergraph.rules.model import OWL, TRIPLE, TYPE, XSD, Atom, Outside, Program, Rule
 from evergraph.rules.owl.axioms import ABOUT, AMONG, BETWEEN, assertion, equivalent, negative_assertion
 from evergraph.rules.owl.expressions import Expression, Expressions, Property, show, show_property
 from evergraph.rules.owl.sides import MOST_BODIES, Sides, TooMany
@@ -64,23 +63,7 @@ KINDS = [*BETWEEN, *CONSTRUCTORS, *ABOUT, *AMONG, TYPE, NEGATIVE]
 TOO_MANY = f"its unions multiply to more than {MOST_BODIES:,} rules; give some of them names"
 
 
-@dataclass(frozen=True, slots=True)
-class Outside:
-    """An axiom, or the part of one that `reason` names, that no rule says."""
-
-    axiom: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Ontology:
-    """The rules and facts of an ontology, and what falls outside them."""
-
-    program: Program
-    outside: tuple[Outside, ...]
-
-
-def compile_ontology(sources: Sequence[str | Path]) -> Ontology:
+def compile_ontology(sources: Sequence[str | Path]) -> Program:
     """Files, folders or globs as one ontology. Cost: linear in the triples and in the rules that come out."""
     paths = expand(sources)
     triples = read(paths)
@@ -92,7 +75,7 @@ class Compiler:
 
     >>> from evergraph.rules.owl.vocabulary import ON_PROPERTY, SUB_CLASS
     >>> restriction = [("_:r", ON_PROPERTY, "<e:p>"), ("_:r", owl("allValuesFrom"), "<e:B>")]
-    >>> print(Compiler(Triples([("<e:A>", SUB_CLASS, "_:r"), *restriction]), {}).run().program, end="")
+    >>> print(Compiler(Triples([("<e:A>", SUB_CLASS, "_:r"), *restriction]), {}).run(), end="")
     #[name("<e:A> SubClassOf <e:p> only <e:B>")]
     <e:B>[?y] :- <e:A>[?x], <e:p>[?x, ?y] .
     """
@@ -143,7 +126,7 @@ class Compiler:
 
     # What is made of the triples.
 
-    def run(self) -> Ontology:
+    def run(self) -> Program:
         kinds = {kind: number for number, kind in enumerate(KINDS)}
         for subject, predicate, value in self.triples.all:
             self._kind = kinds.get(value if predicate == TYPE and value in kinds else predicate, len(kinds))
@@ -159,7 +142,7 @@ class Compiler:
             for rule in sides.rules:
                 rules.setdefault((rule.head, rule.body), rule)
         outside = tuple(Outside(text, reason) for _, text, sides in self._axioms for reason in sides.lost)
-        return Ontology(Program(tuple(rules.values()), tuple(self._all_facts()), self._prefixes), outside)
+        return Program(tuple(rules.values()), tuple(self._all_facts()), self._prefixes, outside)
 
     def _look(self, subject: str, predicate: str, value: str) -> None:
         if predicate == IMPORTS:
