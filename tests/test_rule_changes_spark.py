@@ -14,8 +14,34 @@ from evergraph.maintain.choose import ALGORITHMS
 from evergraph.store import Store
 from test_rule_changes import CHILDREN, DYNASTIES, DYNASTY, dynasty
 from test_rule_rows import PREFIX, classes, members
+from test_shards import sharded
+
+CHAIN = PREFIX + "ex:far[?x, ?w] :- ex:p[?x, ?y], ex:p[?y, ?z], ex:p[?z, ?w] ."
+APART = PREFIX + "ex:E[?x] :- ex:D1[?x], NOT ex:D2[?x] ."
+EDGES = PREFIX + "".join(f"ex:p[ex:n{i}, ex:n{i + 1}] . " for i in range(6))
+CHANGES: list[dict[str, Any]] = [
+    {"insert_rules": classes(range(10)), "insert": EDGES},
+    {"insert_rules": CHAIN},
+    {"insert_rules": APART, "delete_rules": classes(range(5, 7))},
+    {"delete_rules": CHAIN, "insert": PREFIX + "ex:C2[ex:x1] ."},
+    {"insert_rules": CHAIN, "delete": PREFIX + "ex:p[ex:n1, ex:n2] ."},
+    {"delete_rules": classes(range(2)), "insert_rules": classes(range(10, 12))},
+]
+"""Shapes that grow, shrink and go, a long body that is cut for shards, and negation of a class that had instances before."""
 
 
+@pytest.mark.parametrize("shards", [1, 3])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_shapes_cuts_and_negation_on_shards(algorithm: str, shards: int) -> None:
+    kg = sharded(Program.parse(members(range(12))), shards)
+    for number, change in enumerate(CHANGES, 1):
+        kg.update(**change, algorithm=algorithm)
+        fresh = KnowledgeGraph(Program(kg.rules.rules))
+        fresh.update(insert=list(kg.explicit))
+        assert_same(everything(kg), everything(fresh), f"{algorithm}, change {number}")
+
+
+@pytest.mark.spark
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_volz_table_1_on_spark(spark: Any, algorithm: str) -> None:
     kg = KnowledgeGraph(Program(), engine=spark)
@@ -28,24 +54,14 @@ def test_volz_table_1_on_spark(spark: Any, algorithm: str) -> None:
         assert dynasty(kg) == DYNASTIES.get(there, set()), (algorithm, there)
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("algorithm", ["auto", "counting", "declarative"])
 def test_rules_of_a_store_change_on_spark(spark: Any, tmp_path: Path, algorithm: str) -> None:
-    """Shapes that grow, shrink and go, a long body that is cut for shards, and negation; the store verifies after each."""
+    """The store verifies after each change."""
     memory = KnowledgeGraph(Program.parse(members(range(12))), store=tmp_path / "g")
     memory.update()
     kg = KnowledgeGraph.open(tmp_path / "g", engine=spark)
-    chain = PREFIX + "ex:far[?x, ?w] :- ex:p[?x, ?y], ex:p[?y, ?z], ex:p[?z, ?w] ."
-    apart = PREFIX + "ex:E[?x] :- ex:D1[?x], NOT ex:D2[?x] ."
-    edges = PREFIX + "".join(f"ex:p[ex:n{i}, ex:n{i + 1}] . " for i in range(6))
-    changes: list[dict[str, Any]] = [
-        {"insert_rules": classes(range(10)), "insert": edges},
-        {"insert_rules": chain},
-        {"insert_rules": apart, "delete_rules": classes(range(5, 7))},
-        {"delete_rules": chain, "insert": PREFIX + "ex:C2[ex:x1] ."},
-        {"insert_rules": chain, "delete": PREFIX + "ex:p[ex:n1, ex:n2] ."},
-        {"delete_rules": classes(range(2)), "insert_rules": classes(range(10, 12))},
-    ]
-    for number, change in enumerate(changes, 1):
+    for number, change in enumerate(CHANGES, 1):
         assert kg.update(**change, algorithm=algorithm).version == number
         reader = KnowledgeGraph.open(tmp_path / "g")
         reader.verify("reference")
@@ -53,6 +69,7 @@ def test_rules_of_a_store_change_on_spark(spark: Any, tmp_path: Path, algorithm:
         assert len(reader.rules.rules) == len(kg.rules.rules) == Store(tmp_path / "g").snapshot().info.rules
 
 
+@pytest.mark.spark
 def test_a_failed_change_of_rules_leaves_shards_and_store_as_they_were(spark: Any, tmp_path: Path) -> None:
     kg = KnowledgeGraph(Program.parse("p(?x) :- q(?x) . q(1) ."), engine=spark, store=tmp_path / "g")
     kg.update()
