@@ -194,3 +194,16 @@ def test_an_ontology_is_applied_by_its_difference(tmp_path: Path, algorithm: str
         kg.update(ontology=bad, insert=PREFIX + "ex:A[ex:y] .", algorithm=algorithm)
     assert (everything(kg), kg.rules) == before
     kg.verify()
+
+
+def test_a_graph_that_is_made_with_an_ontology_takes_another_version_of_it(tmp_path: Path) -> None:
+    first, second = tmp_path / "1.ttl", tmp_path / "2.ttl"
+    first.write_text(TURTLE + ":A rdfs:subClassOf :B , [ owl:unionOf (:D :E) ] . :boss a :A .")
+    second.write_text(TURTLE + ":A rdfs:subClassOf :C .")
+    with pytest.warns(UserWarning, match="axioms: 1"):
+        kg = KnowledgeGraph(first, store=tmp_path / "g")
+    kg.update(insert=PREFIX + "ex:A[ex:x] .")
+    assert everything(kg) == {f"<{EX}{c}>[<{EX}{x}>]" for c in "AB" for x in ("x", "boss")}
+    kg = KnowledgeGraph.open(tmp_path / "g")
+    kg.update(ontology=second)
+    assert everything(kg) == {f"<{EX}{c}>[<{EX}x>]" for c in "AC"}

@@ -83,6 +83,8 @@ class Changing(Reading):
 
     _first: Program
     """Facts that stand among the rules: part of the first update."""
+    _assertions: frozenset[Atom]
+    """Facts that the graph's ontology asserts."""
     _old: bool
     _stale: bool
 
@@ -145,7 +147,6 @@ class Changing(Reading):
             self._engine = make_engine(engine, self._plan)
         self._arities = {**Program(tuple(self._book.samples)).relations, TRIPLE: 3}
         self._builtins = self._builtins_of(self._book.samples)
-        self._assertions: frozenset[Atom] = frozenset()
         self._literals_seen = 0
         self._prepared = self._pristine = True
         """Whether what is not stored is there; whether there has been no update yet."""
@@ -262,7 +263,7 @@ class Changing(Reading):
             said = frozenset(program.facts)
             known = {shape_of(rule) for rule in program.rules}
             delete += [m.rule for m in self._book.members if m.rule.origin == ONTOLOGY and shape_of(m.rule) not in known]
-            insert += (replace(rule, origin=ONTOLOGY) for rule in program.rules)
+            insert += program.rules
             facts |= dict.fromkeys(fact for fact in program.facts if fact not in self._assertions)
             less |= dict.fromkeys(self._assertions - said)
         self._check_arities(Program(tuple(insert), tuple(facts)).relations)

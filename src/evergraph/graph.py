@@ -13,7 +13,7 @@ from evergraph.engines.changes import Held, changes
 from evergraph.errors import UserError
 from evergraph.maintain.seminaive import insert as insert_seminaive
 from evergraph.maintain.verify import Differs, differences
-from evergraph.rules.model import Program
+from evergraph.rules.model import ONTOLOGY, Program
 from evergraph.store import Snapshot, Store
 from evergraph.store.dictionary import FileDictionary
 from evergraph.store.rules import RuleRows
@@ -46,10 +46,12 @@ class KnowledgeGraph(Changing):
         program = rules if isinstance(rules, Program) else Program.load(rules)
         if program.outside and program is not rules:
             axioms = len({item.axiom for item in program.outside})
-            told = f"rules cannot say all of {axioms} axioms of {rules}: see Program.load({str(rules)!r}).outside"
+            told = f"rules cannot say all that {rules} does: see Program.load({str(rules)!r}).outside, axioms: {axioms}"
             warnings.warn(told, stacklevel=2)
         self._setup(program, FileDictionary() if store is not None and is_spark(engine) else Dictionary(), engine)
         self._first = Program(facts=program.facts)
+        ontology = program.rules and all(rule.origin == ONTOLOGY for rule in program.rules)
+        self._assertions = frozenset(program.facts if ontology else ())
         if self._store is None and (program.facts or any(not rule.atoms for rule in program.rules)):
             self.update()
 

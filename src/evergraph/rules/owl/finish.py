@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
-from evergraph.rules.model import TRIPLE, Atom, Comparison, Operator, Rule, Term, Variable
+from evergraph.rules.model import ONTOLOGY, TRIPLE, Atom, Comparison, Operator, Rule, Term, Variable
 from evergraph.rules.owl.expressions import Property
 from evergraph.rules.owl.vocabulary import BOTTOMS, SAME, TOPS
 
@@ -76,7 +76,7 @@ def finish(head: Atom, body: Body, name: str) -> Rule | Atom | str | None:
         return ANONYMOUS
     in_order = sorted(bound, key=_number)
     letters: dict[Term, Term] = {v: variable(i) for i, v in enumerate(in_order) if v != variable(i)}
-    return Rule(_replace_atom(said, letters), tuple(_replace(item, letters) for item in items), name)
+    return Rule(_replace_atom(said, letters), tuple(_replace(item, letters) for item in items), name, ONTOLOGY)
 
 
 def _fix(body: Body) -> tuple[dict[Term, Term], tuple[Item, ...]]:
