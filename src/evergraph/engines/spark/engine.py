@@ -9,7 +9,6 @@ number of rules.
 
 from __future__ import annotations
 
-import json
 import shutil
 import tempfile
 import weakref
@@ -22,17 +21,16 @@ from typing import Any
 from evergraph.engines.base import Change, Closed, Counts, Difference, Facts, Keep, Missed, Which, by_name
 from evergraph.engines.relation import Relation, Run
 from evergraph.engines.shard import Scheduler, Shard
-from evergraph.engines.spark import files, mail
+from evergraph.engines.spark import files
 from evergraph.engines.spark.adoption import Adoption
 from evergraph.engines.spark.gather import Gathered, Gatherer, counts, role_of
 from evergraph.engines.spark.job import ALL, ARRIVED, EXPLICIT, Job, Step
-from evergraph.engines.spark.jobs import FAILURES, failure, lost
 from evergraph.engines.spark.labels import spread
-from evergraph.engines.spark.mail import DDL, Kind, Letter, key_of
-from evergraph.engines.spark.parcels import FactFiles, frame, parcels
+from evergraph.engines.spark.mail import Kind, Letter, key_of
+from evergraph.engines.spark.parcels import FactFiles, parcels
 from evergraph.engines.spark.placement import extend, place
+from evergraph.engines.spark.running import Running
 from evergraph.engines.spark.state import State
-from evergraph.engines.spark.superstep import Superstep, superstep
 from evergraph.engines.spark.values import ValueFiles
 from evergraph.errors import UserError
 from evergraph.plan.compile import Plan
@@ -42,13 +40,9 @@ from evergraph.plan.schedule import Component, data_schedule, defining, hidden_p
 from evergraph.plan.shapes import hidden
 from evergraph.terms import Ids
 
-ATTEMPTS = 3
 
-
-class SparkEngine:
+class SparkEngine(Running):
     name = "spark"
-    near = 1 << 20
-    """Supersteps with mail of up to so many bytes run in the driver: a Spark job costs more than they do."""
 
     def __init__(self, plan: Plan, session: Any, shards: int | None = None, folder: str | Path | None = None) -> None:
         """`folder` is where shards keep their relations: one that driver and workers share. By default a temporary one."""
@@ -396,87 +390,8 @@ class SparkEngine:
             found.update(self._files.classes)
         return frozenset(found & scheduler.rules.classes)
 
-    # -- supersteps --------------------------------------------------------------------------------------------------
-
     def _parcels(self, runs: Mapping[Key, Run], owner: Kind, others: Kind | None = Kind.DERIVED) -> list[Letter]:
         return parcels(self.state.placement, self.labels, runs, owner, others)
-
-    def _frame(self, letters: Sequence[Letter]) -> Any:
-        return frame(self.spark, letters)
-
-    def _run(self, job: Job, letters: list[Letter], more: FactFiles | None) -> Closed:
-        """Supersteps until there is no mail.
-
-        Spark repeats tasks that fail, but the mail of an executor that is lost is lost with it. The state before is still
-        there, in files and in `job`: everything is done again from it.
-        """
-        before, said = self.state, len(self._said)
-        for attempt in range(ATTEMPTS):
-            try:
-                return self._supersteps(job, letters, more)
-            except FAILURES as error:
-                self.state, self._said[said:] = before, []
-                if attempt == ATTEMPTS - 1 or not lost(error):
-                    raise failure(error) from error
-        raise AssertionError("unreachable")
-
-    def _supersteps(self, job: Job, letters: list[Letter], more: FactFiles | None) -> Closed:
-        job = replace(job, answers=dict(self.state.answers))
-        called = {one.shard for one in letters}
-        if job.full or job.forget or job.reopen or job.resend or job.begin:
-            letters = letters + [Letter(n, Kind.CALL, "", 0, b"") for n in self.labels if n not in called]
-        rounds = derivations = examined = 0
-        inbox: Any = letters
-        if more is not None or job.full or job.forget or job.resend or not self._few(letters):
-            inbox = self._frame(letters) if letters else None
-        if more is not None:
-            scattered = more.letters(self.spark, job.placement, self.labels)
-            inbox = scattered if inbox is None else inbox.union(scattered)
-        while inbox is not None and inbox != []:
-            answers, inbox = self._nearby(job, inbox) if isinstance(inbox, list) else self._superstep(job, inbox)
-            self.supersteps += 1
-            rounds += max(a["rounds"] for a in answers.values())
-            derivations += sum(a["derivations"] for a in answers.values())
-            examined += sum(a["examined"] for a in answers.values())
-            self.state = replace(self.state, answers={**self.state.answers, **answers}, counted=job.counting)
-            job = replace(job, answers=dict(self.state.answers), full=False, reopen=False, forget=False, resend=())
-            job = replace(job, begin=False, decided=False, searching=bool(self.state.aiming))
-            self._said += answers.values()
-        return Closed(rounds, derivations, examined)
-
-    def _few(self, letters: Sequence[Letter]) -> bool:
-        return sum(len(one.words) for one in letters) <= self.near
-
-    def _nearby(self, job: Job, letters: list[Letter]) -> tuple[dict[int, dict[str, Any]], Any]:
-        """A superstep of little mail, in the driver: it reads the shards' files where they stand, and no job is started."""
-        answers: dict[int, dict[str, Any]] = {}
-        out: list[Letter] = []
-        for label in dict.fromkeys(one.shard for one in letters):
-            inbox = mail.to_table([one for one in letters if one.shard == label])
-            for one in mail.letters(Superstep(job, self.labels.index(label)).run(inbox)):
-                if one.kind == Kind.ANSWER:
-                    answer = json.loads(one.words)
-                    answers[answer["shard"]] = answer
-                else:
-                    out.append(one)
-        return answers, out if self._few(out) else self._frame(out)
-
-    def _superstep(self, job: Job, inbox: Any) -> tuple[dict[int, dict[str, Any]], Any | None]:
-        """One job: the shards with mail do their part; returns their answers and the mail they leave, if any."""
-        out = inbox.repartition(self.shards, "shard").groupBy("shard").applyInArrow(superstep(job), DDL)
-        out = out.localCheckpoint(eager=False)
-        rows = out.where(f"kind = '{Kind.ANSWER}'").select("words").collect()
-        self.jobs += 1
-        answers = {(answer := json.loads(bytes(row["words"])))["shard"]: answer for row in rows}
-        more = any(answer["to"] for answer in answers.values())
-        return answers, out.where(f"kind <> '{Kind.ANSWER}'") if more else None
-
-    def _sweep(self, before: State, after: State) -> None:
-        """Delete the files that neither this state nor the last one needs."""
-        needed = before.files | after.files
-        for path in self.folder.iterdir():
-            if path.name not in needed and path.is_file():
-                path.unlink()
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
