@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -15,6 +16,7 @@ from evergraph.rules.model import TRIPLE
 from evergraph.store import Store
 from strategies import EX
 from test_counting import assert_counts
+from test_shards import sharded
 
 PREFIX = f"@prefix ex: <{EX}> .\n"
 
@@ -170,6 +172,26 @@ def test_a_dry_run_changes_nothing() -> None:
     assert everything(kg) == {"p(1)", "q(1)"}
     assert str(kg.rules) == "p(?x) :- q(?x) .\n"
     assert kg.update(**rules).inserted.derived == {"r": 1}  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("shards", [0, 2])
+def test_after_a_dry_run_the_old_rules_are_in_force(shards: int) -> None:
+    program = Program.parse("p(?x) :- q(?x) . q(1) .")
+    kg = sharded(program, shards) if shards else KnowledgeGraph(program)
+    kg.update(insert_rules="r(?x) :- q(?x) .", delete_rules="p(?x) :- q(?x) .", dry_run=True)
+    kg.update(insert="q(2) .")
+    assert everything(kg) == {"p(1)", "p(2)", "q(1)", "q(2)"}
+
+
+@pytest.mark.parametrize("shards", [0, 2])
+def test_after_an_update_that_fails_half_way_the_old_rules_are_in_force(shards: int) -> None:
+    program = Program.parse("p(?x) :- q(?x) . q(1) .")
+    kg = sharded(program, shards) if shards else KnowledgeGraph(program)
+    with patch.object(type(kg._engine), "commit", side_effect=OSError("the disk is full")), pytest.raises(OSError):
+        kg.update(insert_rules="r(?x) :- q(?x) .", delete_rules="p(?x) :- q(?x) .", insert="q(3) .")
+    assert str(kg.rules) == "p(?x) :- q(?x) .\n"
+    kg.update(insert="q(2) .")
+    assert everything(kg) == {"p(1)", "p(2)", "q(1)", "q(2)"}
 
 
 # -- cost ---------------------------------------------------------------------------------------------------------------
