@@ -40,7 +40,7 @@ class MemoryEngine:
         self._recomputed = False
         self._given: dict[Key, int] = {}
         self._told: set[Key] = set()
-        """Relations of which facts have become explicit in this update, or ceased to be."""
+        """Relations of which facts have become explicit in this update, or ceased to be, or have been derived by closing."""
         self._upkeep: Upkeep | Waves | None = None
         self._missed = Missed()
         self.shard.insert(self.shard.runs(plan.parameter_facts))
@@ -137,7 +137,9 @@ class MemoryEngine:
         shard.derive_hidden()
 
     def close(self, stratum: int, full: bool) -> Closed:
-        return self.shard.close(stratum, full)
+        closed = self.shard.close(stratum, full)
+        self._told |= self.shard.fixpoint.arrived.keys()
+        return closed
 
     def forget_derived(self, counting: bool = False) -> None:
         self._recomputed = True
