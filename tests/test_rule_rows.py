@@ -119,6 +119,19 @@ def test_strata_change_with_the_rules(algorithm: str) -> None:
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_strata_go_with_the_last_negation(algorithm: str) -> None:
+    """A rule that comes then may read what stood in a higher stratum, and is found when it is to go."""
+    kg = KnowledgeGraph(Program.parse("p(?x) :- n(?x), NOT q(?x) . s(?x) :- p(?x) . s(?x) :- t(?x) . n(1) . t(2) ."))
+    kg.update(delete_rules="p(?x) :- n(?x), NOT q(?x) .", algorithm=algorithm)
+    kg.update(insert_rules="r(?x) :- s(?x) .", algorithm=algorithm)
+    assert everything(kg) == {"n(1)", "t(2)", "s(2)", "r(2)"}
+    kg.update(insert="p(3) .", algorithm=algorithm)
+    assert everything(kg) == {"n(1)", "t(2)", "s(2)", "r(2)", "p(3)", "s(3)", "r(3)"}
+    kg.update(delete_rules="r(?x) :- s(?x) .", algorithm=algorithm)
+    assert everything(kg) == {"n(1)", "t(2)", "s(2)", "p(3)", "s(3)"}
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_old_and_new_rules_may_negate_each_other(algorithm: str) -> None:
     kg = KnowledgeGraph(Program.parse("p(?x) :- n(?x), NOT q(?x) . n(1) ."))
     report = kg.update(

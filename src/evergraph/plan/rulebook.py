@@ -120,10 +120,10 @@ class Rulebook:
         group = self.strata[stratum].get(shape)
         return group.members.get(constants) if group is not None else None
 
-    def grown(self, size: int, number: int, after: Callable[[], list[Member]]) -> Rulebook:
+    def grown(self, level: Level, size: int, number: int, after: Callable[[], list[Member]]) -> Rulebook:
         """The same book when only rows come and go: nothing is compiled."""
-        book = Rulebook(self.compiler, self.level, self.strata, number)
-        written = cache(lambda: self.compiler.written(after(), self.level))
+        book = Rulebook(self.compiler, level, self.strata, number)
+        written = cache(lambda: self.compiler.written(after(), level))
         book._plan = replace(self.plan, size=size, written=written)
         return book
 

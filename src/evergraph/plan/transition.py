@@ -30,7 +30,7 @@ from evergraph.rules.checks import unstratified
 from evergraph.rules.model import Negation, Program, Rule
 from evergraph.rules.printer import print_rule
 from evergraph.rules.shape import Constants, Shape, shape_of
-from evergraph.rules.stratify import levels, negative_cycle, pattern
+from evergraph.rules.stratify import levels, negative_cycle
 from evergraph.terms import Ids
 
 Rows = dict[str, list[Ids]]
@@ -138,9 +138,12 @@ def _program(members: Iterable[Member]) -> Program:
 
 def _agree(book: Rulebook, level: Level) -> bool:
     """Whether rules keep their strata."""
-    if book.level:
-        return all(level[head] == number for head, number in book.level.items() if head in level)
-    return all(level[pattern(rule.head)] == 0 for rule in book.program.rules)
+    return all(
+        stratum_of(member.rule, level) == number
+        for number, stratum in enumerate(book.strata)
+        for group in stratum.values()
+        for member in group.members.values()
+    )
 
 
 def _places(members: Iterable[Member], level: Level) -> Places:
@@ -155,8 +158,8 @@ def _places(members: Iterable[Member], level: Level) -> Places:
 
 
 def _in_place(book: Rulebook, level: Level, came: Sequence[Member], gone: Sequence[Member], number: int) -> Change:
-    """The change that keeps what is compiled."""
-    compiler, level = book.compiler, {**book.level, **level}
+    """The change that keeps what is compiled; `level` is that of all rules, old and new."""
+    compiler = book.compiler
     coming, going = _places(came, level), _places(gone, level)
     numbers = {member.number for member in gone}
 
@@ -165,7 +168,7 @@ def _in_place(book: Rulebook, level: Level, came: Sequence[Member], gone: Sequen
 
     strata = book.strata
     if _only_rows(strata, coming, going):
-        new = book.grown(len(book) + len(came) - len(gone), number, after)
+        new = book.grown(level, len(book) + len(came) - len(gone), number, after)
         plan = new.plan
         step = way = Step(plan, _rows(compiler, strata, coming), _rows(compiler, strata, going))
     else:
