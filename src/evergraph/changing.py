@@ -17,6 +17,7 @@ from evergraph.errors import UserError
 from evergraph.formats import Progress, Rejects
 from evergraph.maintain.choose import ALGORITHMS, Experience, maintain
 from evergraph.maintain.declarative import Maintenance
+from evergraph.maintain.maintenance_rules import MaintenanceRules, Operator
 from evergraph.maintain.outcome import Outcome, Phase
 from evergraph.maintain.rule_changes import maintain_rules
 from evergraph.plan.rulebook import Member, Rulebook
@@ -151,6 +152,7 @@ class Changing(Reading):
         self._prepared = self._pristine = True
         """Whether what is not stored is there; whether there has been no update yet."""
         self._maintenance: Maintenance | None = None
+        self._maintenance_rules: MaintenanceRules | None = None
         self._experience = Experience()
 
     def _take(self, snapshot: Snapshot, engine: Any) -> None:
@@ -328,6 +330,9 @@ class Changing(Reading):
         """What is known after an update that was made."""
         if rules.change is not None:
             rules.change.settle()
+            if self._maintenance_rules is not None:
+                self._maintenance_rules.change([member.rule for member in rules.deleted], Operator.DELETE)
+                self._maintenance_rules.change([member.rule for member in rules.inserted], Operator.INSERT)
             self._book, self._plan = rules.change.book, rules.change.anew.plan
             self._maintenance = None
         self._arities = Program(tuple(m.rule for m in rules.inserted)).relations | arities | self._arities
@@ -335,9 +340,11 @@ class Changing(Reading):
         self._first, self._pristine = Program(), False
 
     def _maintenance_program(self) -> Maintenance:
-        """The rules of the `declarative` algorithm, made when it is first asked for."""
+        """The rules of the `declarative` algorithm, made when it is first asked for and kept from then on."""
+        if self._maintenance_rules is None:
+            self._maintenance_rules = MaintenanceRules(self.rules)
         if self._maintenance is None:
-            self._maintenance = Maintenance.of(Program(self.rules.rules), self._dictionary, self._values)
+            self._maintenance = Maintenance.kept(self._maintenance_rules, self._dictionary, self._values)
         return self._maintenance
 
     def _read(

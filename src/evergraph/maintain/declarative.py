@@ -1,8 +1,9 @@
 """Deletion by a maintenance program: DRed written as rules, run by an ordinary engine.
 
-What it does: the rules are rewritten once into rules about what comes and goes (`maintenance_program`), and once more for an
-update that changes them (`change_program`). An update gives a fresh engine what was materialised, which explicit facts come and
-go, and lets it close these rules. What they say came or went then comes into the materialisation or goes from it.
+What it does: the rules are rewritten into rules about what comes and goes (`maintenance_program`), which are kept while rules
+change (`maintenance_rules`); an update that changes them has a program of its own (`change_program`). An update gives a fresh
+engine what was materialised and which explicit facts come and go, and lets it close these rules. What they say came or went
+then comes into the materialisation or goes from it.
 
 Paper: Volz, Staab, Motik: Incremental Maintenance of Materialized Ontologies. ODBASE 2003, §3.4 (evaluation) over §3.2, §4.2.
 Symbols: p → the old materialisation, given as facts, since "the initial rules defining the predicates are not considered";
@@ -33,6 +34,7 @@ from evergraph import inputs
 from evergraph.engines.base import Engine, Facts, Which, together
 from evergraph.formats import Progress
 from evergraph.maintain.change_program import RuleChange
+from evergraph.maintain.maintenance_rules import MaintenanceRules
 from evergraph.maintain.outcome import Outcome
 from evergraph.maintain.seminaive import insert as seminaive
 from evergraph.maintain.states import States
@@ -56,9 +58,18 @@ class Maintenance:
     def of(program: Program, dictionary: Dictionary, values: Any = None, before: Program | None = None) -> Maintenance:
         """With `before`, that of the change from this program. Cost: linear in the maintenance program."""
         change = RuleChange(before or program, program)
-        rewritten = change.program()
+        return Maintenance._made(change.states, change.program(), dictionary, values)
+
+    @staticmethod
+    def kept(rules: MaintenanceRules, dictionary: Dictionary, values: Any = None) -> Maintenance:
+        """That of maintenance rules that Algorithm 1 keeps. Cost: linear in them."""
+        rewritten = Program(tuple(sorted(rules.maintenance_rules, key=lambda rule: (rule.name, str(rule.head)))))
+        return Maintenance._made(States(Program(rules.rules)), rewritten, dictionary, values)
+
+    @staticmethod
+    def _made(states: States, rewritten: Program, dictionary: Dictionary, values: Any) -> Maintenance:
         read = frozenset(atom.relation for rule in rewritten.rules for atom in (*rule.atoms, *rule.negations))
-        return Maintenance(change.states, compile_program(rewritten, dictionary, values), read)
+        return Maintenance(states, compile_program(rewritten, dictionary, values), read)
 
 
 def declarative(

@@ -38,8 +38,6 @@ from evergraph.maintain.states import State, States
 from evergraph.rules.model import Program, Rule
 from evergraph.rules.shape import Identity, shape_of
 
-"""A rule up to its name and those of its variables."""
-
 
 class Operator(StrEnum):
     INSERT = "∪"
