@@ -6,9 +6,9 @@ joins where one does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from evergraph.engines.arrays import U64, Array
+from evergraph.engines.arrays import LOW, SHIFT, U64, Array
 from evergraph.engines.relation import Relation, Run
 from evergraph.plan.model import Key
 
@@ -55,15 +55,20 @@ class Delta(dict[Key, Relation]):
         return Delta({key: Relation(run) for key, run in runs.items()})
 
     def triples(self) -> Relation | None:
-        """Predicate, subject and object of all triples; None when there are many, or none. Cost: a sort, once."""
+        """Predicate, subject and object of all triples; None when there are many, or none. Cost: linear in them, once."""
         if self._triples is None:
-            split = [(key, relation) for key, relation in self.items() if isinstance(key, int)]
-            if not 0 < sum(relation.count for _, relation in split) <= MOST:
+            keys = sorted(key for key in self if isinstance(key, int))
+            if not 0 < sum(self[key].count for key in keys) <= MOST:
                 return None
-            arrays = split[0][1].base.arrays
-            parts = []
-            for key, relation in split:
-                subject, value = relation.columns()
-                parts.append(arrays.pack([arrays.xp.full(relation.count, key, U64), subject, value], relation.count))
-            self._triples = Relation(Run(arrays, 3, arrays.unique(parts)))
+            self._triples = together(keys, self)
         return self._triples
+
+
+def together(keys: Sequence[int], relations: Mapping[Key, Relation]) -> Relation:
+    """The triples of predicates, given in order, as one relation: sorted, because each of them is."""
+    arrays = relations[keys[0]].base.arrays
+    xp = arrays.xp
+    words = xp.concatenate([relations[key].rows()[0] for key in keys])
+    counts = xp.asarray([relations[key].count for key in keys])
+    predicate = xp.asarray(keys, dtype=U64)[arrays.differences.repeat(counts)]
+    return Relation(Run(arrays, 3, arrays.pack([predicate, words >> SHIFT, words & LOW], len(words))))

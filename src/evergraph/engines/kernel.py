@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
-from evergraph.engines.arrays import LOW, SHIFT, U64, Array, Arrays, Column, Words
-from evergraph.engines.delta import Delta
+from evergraph.engines.arrays import U64, Array, Arrays, Column, Words
+from evergraph.engines.delta import Delta, together
 from evergraph.engines.relation import Relation, Run
 from evergraph.plan.model import Key, PlanAtom, PlanFilter, PlanRule, Value
 
@@ -255,13 +255,7 @@ class _Evaluation:
         keys = [key for key in self.arrays.distinct(bound).tolist() if key in source]
         if len(keys) < GATHER_FROM:
             return None
-        counts = [source[key].count for key in keys]
-        if sum(counts) > GATHER_ROWS * len(keys):
-            return None
-        words = self.xp.concatenate([source[key].rows()[0] for key in keys])
-        predicate = self.xp.repeat(self.xp.asarray(keys, dtype=U64), self.xp.asarray(counts))
-        rows = self.arrays.pack([predicate, words >> SHIFT, words & LOW], len(words))
-        return Relation(Run(self.arrays, 3, rows))
+        return together(keys, source) if sum(source[key].count for key in keys) <= GATHER_ROWS * len(keys) else None
 
     def _by_predicate(self, table: Table, atom: PlanAtom, source: Relations) -> Iterable[tuple[Key, Table]]:
         """The relations that the atom reads, each with the rows of the table that read it."""

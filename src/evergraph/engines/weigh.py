@@ -9,6 +9,7 @@ relation has facts or, where its second argument is known, as many as have that 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import reduce
 
 from evergraph.engines.arrays import U64, Array, Arrays
 from evergraph.engines.base import Facts
@@ -27,7 +28,7 @@ def weigh(arrays: Arrays, rules: Iterable[PlanRule], rows: Facts, held: Mapping[
             others = [atom for atom in rule.body if atom is not parameters]
             least = [_matches(arrays, atom, known, count, held) for atom in others]
             if least:
-                total += int(arrays.xp.minimum.reduce(arrays.xp.stack(least)).sum())
+                total += int(reduce(arrays.xp.minimum, least).sum())
     return total
 
 
