@@ -52,7 +52,7 @@ class KnowledgeGraph(Changing):
         self._first = Program(facts=program.facts)
         ontology = program.rules and all(rule.origin == ONTOLOGY for rule in program.rules)
         self._assertions = frozenset(program.facts if ontology else ())
-        if self._store is None and (program.facts or any(not rule.atoms for rule in program.rules)):
+        if self._store is None and (program.facts or any(not rule.atoms for rule in self._book.samples)):
             self.update()
 
     @classmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from evergraph.engines.base import Change, Counts, Difference, Missed
@@ -76,7 +76,7 @@ class Report:
             "version": self.version,
             "rules_inserted": len(self.rules_inserted),
             "rules_deleted": len(self.rules_deleted),
-            "outside": [{"axiom": item.axiom, "reason": item.reason} for item in self.outside],
+            "outside": [asdict(item) for item in self.outside],
             "not_there": self.missed.absent,
             "not_explicit": self.missed.derived,
             "seconds": round(self.seconds, 6),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -109,7 +110,7 @@ def rules_check(
     answer = {"rules": len(program.rules), "facts": len(program.facts), "strata": strata, "relations": program.relations}
     text = f"{file}: {len(program.rules)} rules, {len(program.facts)} facts, {strata} {'stratum' if strata == 1 else 'strata'}"
     if outside is not None:
-        answer["outside"] = [{"axiom": item.axiom, "reason": item.reason} for item in outside]
+        answer["outside"] = [asdict(item) for item in outside]
         text += f", {outside_count(outside)}"
     say(output, answer, text)
 

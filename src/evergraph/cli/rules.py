@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evergraph.cli.common import EngineName, MasterOption, Output, OutputOption, StoreArgument, say
-from evergraph.cli.updating import AlgorithmOption, DryRunOption, WhereOption, change, opened, rule_lines
+from evergraph.cli.updating import AlgorithmOption, DryRunOption, WhereOption, change, loaded, opened, rule_lines
 
 if TYPE_CHECKING:
     from evergraph.rules.model import Program
@@ -29,11 +29,8 @@ def add(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Put rules in force, draw what follows from them, commit one version. Rules that are there stay as they are."""
-    from evergraph.rules.inputs import read_rules
-    from evergraph.rules.model import Program
-
-    program = read_rules(map(Program.load, file))
-    change(opened(store, engine, master), store, output, dry_run, insert_rules=program, algorithm=algorithm)
+    rules = loaded(file)
+    change(opened(store, engine, master), store, output, dry_run, insert_rules=rules, algorithm=algorithm)
 
 
 def remove(
@@ -46,11 +43,8 @@ def remove(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Take rules away, and with them what followed from nothing else; commit one version."""
-    from evergraph.rules.inputs import read_rules
-    from evergraph.rules.model import Program
-
-    program = read_rules(map(Program.load, file))
-    change(opened(store, engine, master), store, output, dry_run, delete_rules=program, algorithm=algorithm)
+    rules = loaded(file)
+    change(opened(store, engine, master), store, output, dry_run, delete_rules=rules, algorithm=algorithm)
 
 
 def replace(
@@ -64,13 +58,12 @@ def replace(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Make these the rules of a store: those that differ come and go, in one version."""
-    from evergraph.rules.inputs import read_rules
     from evergraph.rules.model import ONTOLOGY, Program
 
-    program = read_rules(map(Program.load, file))
+    rules = loaded(file)
     kg = opened(store, engine, master)
     old = Program(tuple(rule for rule in kg.rules.rules if every or rule.origin != ONTOLOGY))
-    change(kg, store, output, dry_run, insert_rules=program, delete_rules=old, algorithm=algorithm)
+    change(kg, store, output, dry_run, insert_rules=rules, delete_rules=old, algorithm=algorithm)
 
 
 def diff(a: RuleSource, b: RuleSource, output: OutputOption = Output.TEXT) -> None:

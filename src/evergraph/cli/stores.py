@@ -31,7 +31,7 @@ from evergraph.cli.common import (
     tell_outside,
     whole_file,
 )
-from evergraph.cli.updating import AlgorithmOption, DryRunOption, WhereOption, change, opened
+from evergraph.cli.updating import AlgorithmOption, DryRunOption, WhereOption, change, loaded, opened
 from evergraph.errors import UserError
 
 SHOWN = 20
@@ -127,11 +127,8 @@ def update(
 ) -> None:
     """Delete and insert facts and rules, keep every consequence true, commit one version. Deletions come first."""
     from evergraph.cli.changes import gather
-    from evergraph.rules.inputs import read_rules
-    from evergraph.rules.model import Program
 
-    come, gone = (read_rules(map(Program.load, files or [])) for files in (insert_rules, delete_rules))
-    rules = {"insert_rules": come, "delete_rules": gone}
+    rules = {"insert_rules": loaded(insert_rules or []), "delete_rules": loaded(delete_rules or [])}
     given = gather(insert or [], delete or [], patch or [], bool(insert_rules or delete_rules or ontology))
     kg = opened(store, engine, master)
     change(kg, store, output, dry_run, insert=given[0], delete=given[1], **rules, ontology=ontology, algorithm=algorithm)

@@ -17,7 +17,7 @@ from evergraph.cli.common import EngineName, Output, count_of, many, progress_of
 if TYPE_CHECKING:
     from evergraph.graph import KnowledgeGraph
     from evergraph.report import Net, Report
-    from evergraph.rules.model import Rule
+    from evergraph.rules.model import Program, Rule
 
 AlgorithmOption = Annotated[
     str, typer.Option("--algorithm", help="auto, recompute, declarative, dred, counting or backward-forward")
@@ -33,6 +33,14 @@ def opened(store: Path, engine: EngineName, master: str) -> KnowledgeGraph:
     where = session_for(engine, master)
     with progress_of("open"):
         return KnowledgeGraph.open(store, engine=where)
+
+
+def loaded(files: Iterable[str]) -> Program:
+    """The rules, and the facts among them, of several files or rule sets. Cost: linear in them."""
+    from evergraph.rules.inputs import read_rules
+    from evergraph.rules.model import Program
+
+    return read_rules(map(Program.load, files))
 
 
 def change(kg: KnowledgeGraph, store: Path, output: Output, dry_run: bool, **given: Any) -> None:

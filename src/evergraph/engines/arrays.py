@@ -26,7 +26,6 @@ Column = Any
 U64 = np.uint64
 SHIFT = U64(32)
 LOW = U64(0xFFFFFFFF)
-ZERO = U64(0)
 
 MANY = 4096
 """From here on a look at the whole input pays for itself."""

@@ -14,17 +14,14 @@ from evergraph.plan.model import Key
 
 MOST = 1 << 14
 """More triples than this are read predicate by predicate."""
-
-
 FEW = 1 << 10
 """Up to so many different values, a change is asked for before a rule is evaluated with it."""
 
 
 class Delta(dict[Key, Relation]):
-    _triples: Relation | None = None
-
     def __init__(self, relations: Mapping[Key, Relation]) -> None:
         super().__init__(relations)
+        self._triples: Relation | None = None
         self._values: dict[tuple[Key, int], Array | None] = {}
 
     def named(self, key: Key, place: int) -> Array | None:
@@ -60,11 +57,11 @@ class Delta(dict[Key, Relation]):
             keys = sorted(key for key in self if isinstance(key, int))
             if not 0 < sum(self[key].count for key in keys) <= MOST:
                 return None
-            self._triples = together(keys, self)
+            self._triples = gathered(keys, self)
         return self._triples
 
 
-def together(keys: Sequence[int], relations: Mapping[Key, Relation]) -> Relation:
+def gathered(keys: Sequence[int], relations: Mapping[Key, Relation]) -> Relation:
     """The triples of predicates, given in order, as one relation: sorted, because each of them is."""
     arrays = relations[keys[0]].base.arrays
     xp = arrays.xp

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from evergraph.engines.arrays import U64, Array, Arrays, Column, Words
-from evergraph.engines.delta import Delta, together
+from evergraph.engines.delta import Delta, gathered
 from evergraph.engines.relation import Relation, Run
 from evergraph.plan.model import Key, PlanAtom, PlanFilter, PlanRule, Value
 
@@ -255,7 +255,7 @@ class _Evaluation:
         keys = [key for key in self.arrays.distinct(bound).tolist() if key in source]
         if len(keys) < GATHER_FROM:
             return None
-        return together(keys, source) if sum(source[key].count for key in keys) <= GATHER_ROWS * len(keys) else None
+        return gathered(keys, source) if sum(source[key].count for key in keys) <= GATHER_ROWS * len(keys) else None
 
     def _by_predicate(self, table: Table, atom: PlanAtom, source: Relations) -> Iterable[tuple[Key, Table]]:
         """The relations that the atom reads, each with the rows of the table that read it."""

@@ -52,7 +52,7 @@ class MemoryEngine:
 
     def begin(self) -> None:
         self._saved = (dict(self.shard.relations), dict(self.shard.explicit))
-        self._before = (self.shard.plan, (dict(self.shard.relations), dict(self.shard.explicit)))
+        self._before = (self.shard.plan, self._saved)
         self._saved_marks = self.shard.marks
         self._recomputed = False
         self._upkeep, self._missed = None, Missed()
@@ -68,8 +68,9 @@ class MemoryEngine:
         held = {key for key in shard.plan.mentioned if len(shard.relations.get(key, ()))}
         if not same_instances(shard.plan, plan, held):
             shard.marks = None
-        changed = shard.adopt(plan)
-        for key in changed:
+        if self._saved is self._before[1]:
+            self._saved = (dict(self._saved[0]), dict(self._saved[1]))
+        for key in shard.adopt(plan):
             for saved, now in zip(self._saved, (shard.relations, shard.explicit), strict=True):
                 if key in now:
                     saved[key] = now[key]

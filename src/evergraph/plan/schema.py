@@ -42,12 +42,6 @@ class Rules:
         return relation, None
 
 
-def schema_first(rules: Sequence[PlanRule], type_id: int) -> Rules:
-    """Find guards and schema, and cut guards of several atoms. Cost: linear in the rules, times a few passes."""
-    known = survey(rules, type_id)
-    return assemble((pair for rule in rules for pair in cut_guard(rule, known)), type_id)
-
-
 def survey(rules: Sequence[PlanRule], type_id: int) -> Rules:
     """Which relations are schema, and which classes are named. Cost: linear in the rules, times a few passes."""
     classes = frozenset(

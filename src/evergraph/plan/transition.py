@@ -19,8 +19,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, replace
 from functools import cache, partial
 
-import numpy as np
-
+from evergraph import inputs
 from evergraph.errors import UserError, raise_all
 from evergraph.plan.compile import Plan
 from evergraph.plan.rulebook import Compiler, Group, Level, Member, Rulebook, Stratum, Unit, stratum_of
@@ -116,20 +115,8 @@ def _changed(book: Rulebook, came: Sequence[Member], gone: Sequence[Member]) -> 
         strata = compiler.compiled(everything, level)
         step = _step(compiler, strata, level, _places(came, level), _places(gone, level), lambda: after)
     rows = new.plan.parameter_facts
-    return Change(
-        tuple(came), tuple(gone), step, Step(new.plan, rows, _less(book.plan.parameter_facts, rows)), new, lambda: after
-    )
-
-
-def _less(rows: Rows, others: Rows) -> Rows:
-    """Rows of relations that go on and are not among others."""
-    out: Rows = {}
-    for name in rows.keys() & others.keys():
-        mine, theirs = (set(zip(*(c.tolist() for c in one[name]), strict=True)) for one in (rows, others))
-        left = mine - theirs
-        if left:
-            out[name] = [np.array(column, np.uint64) for column in zip(*left, strict=True)]
-    return out
+    going_on = {name: columns for name, columns in book.plan.parameter_facts.items() if name in rows}
+    return Change(tuple(came), tuple(gone), step, Step(new.plan, rows, inputs.less(going_on, rows)), new, lambda: after)
 
 
 def _program(members: Iterable[Member]) -> Program:

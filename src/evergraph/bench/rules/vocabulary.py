@@ -36,7 +36,6 @@ from evergraph.report import Report
 from evergraph.rules.model import TYPE
 
 FACTS, INDIVIDUALS = 1_000_000, 300_000
-VERSIONS = 20
 RULES = ("auto", "recompute")
 WAYS = (*RULES, "triples")
 
