@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evergraph.bench import drawing
+
 if TYPE_CHECKING:
     from evergraph.bench.materialise import Row
 
@@ -19,12 +21,8 @@ def draw(rows: Sequence[Row], path: Path, cores: int) -> bool:
     """Draw the rows; False, and no file, where there is nothing to draw or matplotlib is not installed."""
     if not rows:
         return False
-    try:
-        import matplotlib
-
-        matplotlib.use("Agg")
-        from matplotlib import pyplot
-    except ImportError:
+    pyplot = drawing.pyplot()
+    if pyplot is None:
         return False
     panels: dict[tuple[str, int], list[Row]] = {}
     for row in rows:
@@ -39,9 +37,7 @@ def draw(rows: Sequence[Row], path: Path, cores: int) -> bool:
             _panel(axes[y][x], f"{rules}, LUBM({universities})", panels.get((rules, universities), []))
     on = f"{cores} core{'s' if cores > 1 else ''}"
     figure.suptitle(f"Closure, seconds on {on}\ngreen Evergraph, blue the same rules, grey rules of their own", fontsize=10)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
-    pyplot.close(figure)
+    drawing.save(figure, path)
     return True
 
 

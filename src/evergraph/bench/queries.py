@@ -26,7 +26,7 @@ import rdflib
 from rich.table import Table
 
 from evergraph import KnowledgeGraph
-from evergraph.bench import results
+from evergraph.bench import drawing, results
 from evergraph.bench.chart import OURS, OWN, SAME
 from evergraph.bench.stopping import Stopped, stopped_after
 from evergraph.formats.write import write_ntriples
@@ -146,12 +146,8 @@ def table(rows: list[dict[str, Any]], totals: dict[str, float], medians: dict[st
 
 def draw(rows: list[dict[str, Any]], names: list[str], path: Path) -> bool:
     """A bar for each query and system; False, and no file, where matplotlib is not installed."""
-    try:
-        import matplotlib
-
-        matplotlib.use("Agg")
-        from matplotlib import pyplot
-    except ImportError:
+    pyplot = drawing.pyplot()
+    if pyplot is None:
         return False
     figure, axis = pyplot.subplots(figsize=(9, 4), layout="constrained")
     width = 0.8 / len(names)
@@ -163,9 +159,7 @@ def draw(rows: list[dict[str, Any]], names: list[str], path: Path) -> bool:
     axis.set_ylabel("milliseconds, parsing included")
     axis.spines[["top", "right"]].set_visible(False)
     axis.legend(frameon=False)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
-    pyplot.close(figure)
+    drawing.save(figure, path)
     return True
 
 

@@ -27,7 +27,7 @@ import pyarrow as pa
 from rich.table import Table
 
 from evergraph import KnowledgeGraph
-from evergraph.bench import results
+from evergraph.bench import drawing, results
 from evergraph.bench.rules.axioms import Axiom, iri, program
 from evergraph.bench.rules.command import say
 from evergraph.bench.rules.history import CLASSES, PROPERTIES, Vocabulary, first, versions
@@ -173,12 +173,8 @@ def table(rows: Sequence[dict[str, Any]], history: History) -> Table:
 
 def draw(rows: Sequence[dict[str, Any]], path: Path) -> bool:
     """Seconds by version, a line for each way; False, and no file, where matplotlib is not installed."""
-    try:
-        import matplotlib
-
-        matplotlib.use("Agg")
-        from matplotlib import pyplot
-    except ImportError:
+    pyplot = drawing.pyplot()
+    if pyplot is None:
         return False
     colours = {"auto": "#1b7837", "recompute": "#7f7f7f", "triples": "#4c78a8"}
     labels = {"auto": "rules, auto", "recompute": "rules, recompute", "triples": "triples under ρdf, auto"}
@@ -195,7 +191,5 @@ def draw(rows: Sequence[dict[str, Any]], path: Path) -> bool:
         axis.spines[["top", "right"]].set_visible(False)
     axes[0][0].set_ylabel("seconds")
     axes[0][0].legend(frameon=False, fontsize=8)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
-    pyplot.close(figure)
+    drawing.save(figure, path)
     return True

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from evergraph.bench import drawing
 from evergraph.bench.updates.cells import Cell
 from evergraph.bench.updates.six import PAPER, TABLE_2, number_of
 
@@ -30,7 +31,7 @@ def draw_deletions(cells: Sequence[Cell], path: Path) -> bool:
     points = {(cell.rules, cell.universities, cell.facts) for cell in done}
     several = {panel for panel, n in Counter(point[:2] for point in points).items() if n > 1}
     done = [cell for cell in done if (cell.rules, cell.universities) in several]
-    pyplot = _pyplot()
+    pyplot = drawing.pyplot()
     if not done or pyplot is None:
         return False
     rules = list(dict.fromkeys(cell.rules for cell in done))
@@ -54,14 +55,14 @@ def draw_deletions(cells: Sequence[Cell], path: Path) -> bool:
             axis.set_ylabel("seconds, reading included")
             axis.spines[["top", "right"]].set_visible(False)
             axis.legend(frameon=False, fontsize=8)
-    _save(pyplot, figure, path)
+    drawing.save(figure, path)
     return True
 
 
 def draw_six(cells: Sequence[Cell], path: Path) -> bool:
     """Seconds of the six updates: bars for algorithms, marks for the paper; additions above, removals below."""
     done = [cell for cell in cells if cell.status == "ok"]
-    pyplot = _pyplot()
+    pyplot = drawing.pyplot()
     if not done or pyplot is None:
         return False
     algorithms = list(dict.fromkeys(cell.algorithm for cell in done))
@@ -79,7 +80,7 @@ def draw_six(cells: Sequence[Cell], path: Path) -> bool:
         axis.set_ylabel("seconds")
         axis.spines[["top", "right"]].set_visible(False)
         axis.legend(frameon=False, fontsize=8, ncols=4, loc="upper center", bbox_to_anchor=(0.5, -0.08))
-    _save(pyplot, figure, path)
+    drawing.save(figure, path)
     return True
 
 
@@ -89,20 +90,3 @@ def _bars(axis: Any, cells: Sequence[Cell], algorithms: Sequence[str]) -> None:
         mine = [cell for cell in cells if cell.algorithm == algorithm]
         places = [number_of(cell) + (number - (len(algorithms) - 1) / 2) * width for cell in mine]
         axis.bar(places, [cell.seconds for cell in mine], width, label=algorithm, color=COLOURS.get(algorithm, OTHER))
-
-
-def _pyplot() -> Any:
-    try:
-        import matplotlib
-
-        matplotlib.use("Agg")
-        from matplotlib import pyplot
-    except ImportError:
-        return None
-    return pyplot
-
-
-def _save(pyplot: Any, figure: Any, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
-    pyplot.close(figure)

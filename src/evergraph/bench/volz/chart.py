@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from evergraph.bench import drawing
 from evergraph.bench.volz.measures import ALL, Cell
 from evergraph.bench.volz.paper import OOM
 
@@ -29,12 +30,8 @@ def draw(cells: Sequence[Cell], path: Path) -> bool:
     done = [cell for cell in cells if cell.runs and cell.change == min(c.change for c in cells)]
     if not done:
         return False
-    try:
-        import matplotlib
-
-        matplotlib.use("Agg")
-        from matplotlib import pyplot
-    except ImportError:
+    pyplot = drawing.pyplot()
+    if pyplot is None:
         return False
     algorithms = list(dict.fromkeys(cell.algorithm for cell in done))
     places = list(dict.fromkeys((cell.kind, cell.depth) for cell in done))
@@ -45,9 +42,7 @@ def draw(cells: Sequence[Cell], path: Path) -> bool:
         axis.set_title(f"{algorithm}, {done[0].change} % of the facts and of the rules")
     handles, labels = axes[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False, fontsize=8)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
-    pyplot.close(figure)
+    drawing.save(figure, path)
     return True
 
 
