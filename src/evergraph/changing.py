@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from evergraph import inputs
 from evergraph.engine_choice import is_spark, make_engine, make_pipeline
 from evergraph.engines.base import Engine, LocalEngine, Which
+from evergraph.engines.equality.engine import Rewriting
 from evergraph.engines.memory import MemoryEngine
 from evergraph.engines.reference import ReferenceEngine
-from evergraph.errors import UserError
+from evergraph.errors import UserError, raise_all
 from evergraph.formats import Progress, Rejects
 from evergraph.maintain.choose import ALGORITHMS, Experience, maintain
 from evergraph.maintain.declarative import Maintenance
@@ -24,6 +25,7 @@ from evergraph.plan.rulebook import Member, Rulebook
 from evergraph.plan.transition import Change, change_rules
 from evergraph.reading import Reading
 from evergraph.report import Report, make_report
+from evergraph.rules.equality import Equality, unsettled
 from evergraph.rules.inputs import read_rules
 from evergraph.rules.model import BUILTIN_RELATIONS, ONTOLOGY, TRIPLE, Atom, Outside, Program, Rule
 from evergraph.rules.shape import shape_of
@@ -86,6 +88,8 @@ class Changing(Reading):
     """Facts that stand among the rules: part of the first update."""
     _assertions: frozenset[Atom]
     """Facts that the graph's ontology asserts."""
+    _equality: Equality
+    """What is made of names that are the same."""
     _old: bool
     _stale: bool
 
@@ -138,7 +142,9 @@ class Changing(Reading):
     ) -> None:
         self._dictionary = dictionary
         self._values = Values(dictionary)
-        self._book = Rulebook.of(program, dictionary, self._values, numbers)
+        if self._equality != Equality.OFF:
+            raise_all(unsettled(program))
+        self._book = Rulebook.of(program, dictionary, self._values, numbers, self._equality)
         self._plan = self._book.plan
         self._pipeline: Pipeline | None = None
         if self._store is not None and is_spark(engine):
@@ -185,7 +191,7 @@ class Changing(Reading):
 
     @property
     def _local(self) -> LocalEngine:
-        assert isinstance(self._engine, MemoryEngine | ReferenceEngine)
+        assert isinstance(self._engine, MemoryEngine | ReferenceEngine | Rewriting)
         return self._engine
 
     @property
@@ -280,6 +286,10 @@ class Changing(Reading):
         inputs.add(facts, inputs.read([*rules.insert], self._dictionary, own=True))
         arities = {name: len(columns) for both in (delete, facts) for name, columns in both.items()}
         self._check_arities(arities)
+        if self._book.meets(arities):
+            self._plan = self._book.plan
+            self._engine.adopt(self._plan)
+            rules = self._read_rules(asked)
         delete = inputs.less(delete, facts)
         builtins = self._builtins | self._builtins_of([member.rule for member in rules.inserted])
         seen = len(self._dictionary)

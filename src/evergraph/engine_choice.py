@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from evergraph.engines.base import Engine
+from evergraph.engines.equality.engine import Rewriting
+from evergraph.engines.equality.memory import MergingMemory
 from evergraph.engines.memory import MemoryEngine
 from evergraph.engines.reference import ReferenceEngine
 from evergraph.errors import UserError
@@ -24,7 +26,7 @@ def is_spark(engine: Any) -> bool:
 
 def make_engine(engine: Any, plan: Plan) -> Engine:
     if engine == "memory":
-        return MemoryEngine(plan)
+        return Rewriting(MergingMemory(plan), plan) if plan.rewrites else MemoryEngine(plan)
     if engine == "reference":
         return ReferenceEngine(plan)
     if is_spark(engine):

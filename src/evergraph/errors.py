@@ -20,6 +20,7 @@ MISTAKES = {
     "EG007": "unknown rule set",
     "EG008": "include that includes itself",
     "EG009": "no such rule",
+    "EG010": "equality that depends on a negation",
     "EG101": "file not found or not readable",
     "EG102": "unknown file type",
     "EG103": "malformed data",

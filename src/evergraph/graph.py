@@ -13,6 +13,7 @@ from evergraph.engines.changes import Held, changes
 from evergraph.errors import UserError
 from evergraph.maintain.seminaive import insert as insert_seminaive
 from evergraph.maintain.verify import Differs, differences
+from evergraph.rules.equality import equality_of
 from evergraph.rules.model import ONTOLOGY, Program
 from evergraph.store import Snapshot, Store
 from evergraph.store.dictionary import FileDictionary
@@ -32,10 +33,18 @@ class KnowledgeGraph(Changing):
     """
 
     def __init__(
-        self, rules: str | Path | Program = "rdfs", *, engine: Any = "memory", store: str | Path | None = None
+        self,
+        rules: str | Path | Program = "rdfs",
+        *,
+        equality: str | None = None,
+        engine: Any = "memory",
+        store: str | Path | None = None,
     ) -> None:
         """`rules` is a `Program`, the name of a rule set or a file; `engine` a name of `ENGINES` or a SparkSession.
 
+        `equality` says what becomes of names that are the same: `rewrite` keeps one name for all of them and shows every one,
+        `axioms` derives what follows by rules, `off` takes `owl:sameAs` for a property like any other. By default names are
+        rewritten if a rule derives `owl:sameAs`.
         With `store`, a new folder, every update is committed there; `open` takes a store that exists.
         """
         self._store = Store(store) if store is not None else None
@@ -48,6 +57,7 @@ class KnowledgeGraph(Changing):
             axioms = len({item.axiom for item in program.outside})
             told = f"rules cannot say all that {rules} does: see Program.load({str(rules)!r}).outside, axioms: {axioms}"
             warnings.warn(told, stacklevel=2)
+        self._equality = equality_of(equality, program)
         self._setup(program, FileDictionary() if store is not None and is_spark(engine) else Dictionary(), engine)
         self._first = Program(facts=program.facts)
         ontology = program.rules and all(rule.origin == ONTOLOGY for rule in program.rules)

@@ -87,6 +87,8 @@ class Change:
 
 class Engine(Protocol):
     name: str
+    rewrites: bool
+    """Whether one name stands for all that are the same."""
 
     def fresh(self, plan: Plan) -> Engine:
         """An engine of this kind for other rules, without facts."""

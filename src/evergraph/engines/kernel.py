@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 from evergraph.engines.arrays import U64, Array, Arrays, Column, Words
 from evergraph.engines.delta import Delta, gathered
+from evergraph.engines.equality.names import Names
 from evergraph.engines.relation import Relation, Run
 from evergraph.plan.model import Key, PlanAtom, PlanFilter, PlanRule, Value
 
@@ -85,6 +86,8 @@ class Kernel:
         self.derivations = 0
         self.examined = 0
         """Facts that joins have looked at."""
+        self.names: Names | None = None
+        """What stands for what, where equality is by representatives: a comparison holds of a clique if it does of a name."""
 
     def run(
         self,
@@ -129,6 +132,46 @@ class Kernel:
                     return True
         return False
 
+    def compare(self, operator: str, left: Array, right: Array) -> Array:
+        """A mask for two columns of names."""
+        columns = {"?l": left, "?r": right}
+        return self.compare_all((PlanFilter(operator, "?l", "?r"),), Table(len(left), columns, {}))
+
+    def compare_all(self, filters: Sequence[PlanFilter], table: Table) -> Array:
+        """The rows of a table of which all comparisons hold; of a representative, if they do of one of its names."""
+        assert self.values is not None
+        xp, names = self.xp, self.names
+        terms = sorted(frozenset().union(*(f.variables for f in filters)))
+        columns = {v: self.spread(table, v) for v in terms}
+        many = xp.zeros(table.count, bool)
+        if names is not None and len(names):
+            for column in columns.values():
+                many |= ~names.alone(column)
+        out = self._hold(filters, columns, table.count)
+        if bool(many.any()):
+            assert names is not None
+            number = xp.flatnonzero(many)
+            spread: dict[str, Array] = {}
+            for term, column in columns.items():
+                place, members = names.members(column[number])
+                spread = {v: c[place] for v, c in spread.items()} | {term: members}
+                number = number[place]
+            out[number[self._hold(filters, spread, len(number))]] = True
+        return out
+
+    def _hold(self, filters: Sequence[PlanFilter], columns: Mapping[str, Array], count: int) -> Array:
+        assert self.values is not None
+        keep = self.xp.ones(count, bool)
+        for one in filters:
+            sides = [columns[v] if isinstance(v, str) else self.xp.full(count, v, U64) for v in (one.left, one.right)]
+            keep &= self.values.compare(one.operator, *sides)
+        return keep
+
+    def spread(self, table: Table, term: Value) -> Array:
+        """A column of a table, or one value as a column."""
+        value = table.value(term)
+        return value if getattr(value, "ndim", 0) else self.xp.full(table.count, value, U64)
+
     def _emit(self, head: PlanAtom, emit: Emit, table: Table) -> None:
         words = self.arrays.pack([table.value(a) for a in head.args], table.count)
         for key, rows in self.cut(head, table, words):
@@ -145,8 +188,8 @@ class Kernel:
 
 
 Body = list[tuple[PlanAtom, Relations]]
-Check = PlanFilter | PlanAtom | None
-"""A filter, a negated atom, or None for the limit on head predicates."""
+Check = tuple[PlanFilter, ...] | PlanAtom | None
+"""Filters that go together, a negated atom, or None for the limit on head predicates."""
 
 
 class _Evaluation:
@@ -166,10 +209,21 @@ class _Evaluation:
         self.arrays, self.xp = kernel.arrays, kernel.xp
 
     def start(self, body: Body) -> None:
-        checks: list[Check] = [*self.rule.filters, *self.rule.negated]
+        checks: list[Check] = [*self._filters(), *self.rule.negated]
         if self.heads is not None:
             checks.append(None)
         self._checked(Table(1, {}, {}), body, checks)
+
+    def _filters(self) -> list[tuple[PlanFilter, ...]]:
+        """Filters one by one; those that share a variable together, where it stands for several names: one must meet all."""
+        names = self.kernel.names
+        if names is None or not len(names):
+            return [(one,) for one in self.rule.filters]
+        groups: list[tuple[PlanFilter, ...]] = []
+        for one in self.rule.filters:
+            linked = [group for group in groups if any(one.variables & other.variables for other in group)]
+            groups = [group for group in groups if group not in linked] + [(*(f for group in linked for f in group), one)]
+        return groups
 
     def _checked(self, table: Table, body: Body, checks: list[Check]) -> None:
         """Apply every check whose variables are all bound, then go on with the rest."""
@@ -445,30 +499,26 @@ class _Evaluation:
     # -- checks and head ----------------------------------------------------------------------------------------------
 
     def _variables(self, check: Check) -> frozenset[str]:
+        if isinstance(check, tuple):
+            return frozenset().union(*(one.variables for one in check))
         return frozenset([str(self.rule.head.relation)]) if check is None else check.variables
 
     def _mask(self, table: Table, check: Check) -> Array:
         """The rows of the table that pass a check."""
         if check is None:
-            return self.arrays.contains((self.heads,), (self._column(table, self.rule.head.relation),))
-        if isinstance(check, PlanFilter):
-            assert self.kernel.values is not None
-            left, right = self._column(table, check.left), self._column(table, check.right)
-            return self.kernel.values.compare(check.operator, left, right)
+            return self.arrays.contains((self.heads,), (self.kernel.spread(table, self.rule.head.relation),))
+        if isinstance(check, tuple):
+            return self.kernel.compare_all(check, table)
         keys = self.arrays.pack([table.value(a) for a in check.args], table.count)
         keep = self.xp.ones(table.count, bool)
         if not check.open:
             relation = self.below.get(check.relation)
             return keep if relation is None else ~relation.contains(keys)
-        predicates = self._column(table, check.relation)
+        predicates = self.kernel.spread(table, check.relation)
         for value in self.arrays.distinct(predicates).tolist():
             if value in self.below:
                 keep &= ~((predicates == U64(value)) & self.below[value].contains(keys))
         return keep
-
-    def _column(self, table: Table, term: Value) -> Array:
-        value = table.value(term)
-        return value if getattr(value, "ndim", 0) else self.xp.full(table.count, value, U64)
 
 
 def _stack(xp: Any, parts: list[Table]) -> Table:

@@ -28,6 +28,7 @@ class MemoryEngine:
     """Relations as NumPy arrays. A snapshot is two dictionaries of references, so taking a step back costs nothing."""
 
     name = "memory"
+    rewrites = False
 
     def __init__(self, plan: Plan, xp: Any = np) -> None:
         self.shard = Shard(plan, xp)

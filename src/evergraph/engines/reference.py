@@ -29,6 +29,7 @@ Fact = tuple[str | int, ...]
 
 class ReferenceEngine:
     name = "reference"
+    rewrites = False
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan

@@ -95,6 +95,11 @@ class Shard:
                 self.explicit[key] = known.remove(out[key])
         return {key: run for key, run in out.items() if len(run)}
 
+    @property
+    def compares(self) -> bool:
+        """Whether a rule compares values."""
+        return any(rule.filters for rules in self.plan.strata for rule in rules.rules)
+
     def begin(self) -> None:
         self.fixpoint = Fixpoint(self.kernel, self.relations, self.sieve)
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evergraph.engines.base import Engine, Facts, Which
+from evergraph.errors import UserError
 from evergraph.formats import Progress
 from evergraph.maintain.backward_forward import backward_forward
 from evergraph.maintain.counting import count_anew, counting
@@ -32,6 +33,8 @@ from evergraph.rules.model import TRIPLE
 ALGORITHMS = ("auto", "recompute", "declarative", "dred", "counting", "backward-forward")
 STEP = 32
 """How many derivations of a closure one that is taken back takes the time of; half as many where facts are counted."""
+REWRITING = ("auto", "recompute", "backward-forward")
+"""Algorithms that maintain equality by representatives."""
 SMALL = 1000
 """A graph with fewer explicit facts is maintained step by step, whatever changes."""
 
@@ -62,10 +65,15 @@ def maintain(
     progress: Progress | None = None,
 ) -> Outcome:
     """Delete and insert explicit facts; the caller commits or rolls back. `maintenance` is asked for if it is needed."""
-    first = not engine.counts(Which.ALL)
+    first = not engine.counts(Which.EXPLICIT)
+    if engine.rewrites and algorithm not in REWRITING:
+        hint = f"use {' or '.join(REWRITING[1:])}, or a graph with equality axioms"
+        raise UserError("EG205", f"{algorithm} does not maintain equality by representatives", hint)
     choice = choose(engine, plan, insert, delete, experience) if algorithm == "auto" else Choice(algorithm, "asked for")
     if first and delete:
         choice = Choice("recompute", "there are no facts yet")
+    elif engine.rewrites and not first and len(plan.strata) > 1:
+        choice = Choice("recompute", "rules negate, and names may be the same", choice.expected)
     outcome = _run(engine, plan, insert, delete, choice, maintenance, progress)
     outcome.expected = choice.expected
     if first or choice.algorithm == "recompute":
@@ -125,6 +133,8 @@ def choose(engine: Engine, plan: Plan, insert: Facts, delete: Facts, experience:
     what = f"{' and '.join(parts)} are to go" if parts else "rules negate: facts may have to go"
     if explicit > SMALL and share * STEP > (2 if engine.counted else 1):
         return Choice("recompute", f"{what}: step by step would take longer", closure)
+    if engine.rewrites:
+        return Choice("backward-forward", what, expected)
     if engine.counted:
         return Choice("counting", f"{what}, and facts are counted" if delete or negation else "facts are counted", expected)
     return Choice("dred", what, expected)

@@ -13,6 +13,7 @@ from typing import Any
 from evergraph.plan.model import Key, PlanRule, is_parameter
 from evergraph.plan.schema import Rules
 from evergraph.plan.shapes import unswitched
+from evergraph.rules.equality import Equality
 from evergraph.rules.model import Program
 from evergraph.terms import Dictionary, Ids
 
@@ -33,6 +34,10 @@ class Plan:
     type_id: int
     values: Any = None
     """Answers comparisons of terms; see `kernel.Values`."""
+    same: int | None = None
+    """The id of `owl:sameAs`, where it means equality."""
+    rewrites: bool = False
+    """Whether one name is to stand for all that are the same; else rules see to it, if anything does."""
 
     @property
     def rules(self) -> tuple[tuple[PlanRule, ...], ...]:
@@ -74,8 +79,8 @@ def same_instances(old: Plan, new: Plan, held: Container[Key]) -> bool:
     )
 
 
-def compile_program(program: Program, dictionary: Dictionary, values: Any = None) -> Plan:
+def compile_program(program: Program, dictionary: Dictionary, values: Any = None, equality: Equality = Equality.OFF) -> Plan:
     """The plan of a program. Cost: linear in the program."""
     from evergraph.plan.rulebook import Rulebook
 
-    return Rulebook.of(program, dictionary, values).plan
+    return Rulebook.of(program, dictionary, values, equality=equality).plan

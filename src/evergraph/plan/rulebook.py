@@ -12,10 +12,12 @@ from functools import cache, partial
 from typing import Any
 
 from evergraph.plan.compile import Parameters, Plan, Written
+from evergraph.plan.equality import grouped, reflexive, reflexive_constants
 from evergraph.plan.model import PARAMETER, PlanRule, encode_rules
-from evergraph.plan.schema import Guarded, assemble, cut_guard, survey
-from evergraph.plan.shapes import LIFT_FROM, Lifted, digest, lift, plain, switched
-from evergraph.rules.model import TYPE, Program, Rule
+from evergraph.plan.schema import Guarded, Rules, assemble, cut_guard, survey
+from evergraph.plan.shapes import LIFT_FROM, Lifted, digest, hidden, lift, plain, switched
+from evergraph.rules.equality import Equality, axioms, is_axiom
+from evergraph.rules.model import BUILTIN_RELATIONS, SAME, TRIPLE, TYPE, Program, Rule
 from evergraph.rules.shape import Constants, Shape, shape_of
 from evergraph.rules.stratify import Pattern, levels, pattern
 from evergraph.terms import Dictionary, Ids
@@ -80,10 +82,16 @@ class Rulebook:
         self._plan: Plan | None = None
 
     @staticmethod
-    def of(program: Program, dictionary: Dictionary, values: Any = None, numbers: Sequence[int] = ()) -> Rulebook:
+    def of(
+        program: Program,
+        dictionary: Dictionary,
+        values: Any = None,
+        numbers: Sequence[int] = (),
+        equality: Equality = Equality.OFF,
+    ) -> Rulebook:
         """The rulebook of a program; `numbers` are those of its rules, if they have some. Cost: linear in the rules."""
         numbered = list(numbers or range(1, len(program.rules) + 1))
-        compiler = Compiler(dictionary, values, program.prefixes)
+        compiler = Compiler(dictionary, values, program.prefixes, equality)
         return Rulebook.made(compiler, list(map(Member, numbered, program.rules)), 1 + max(numbered, default=0))
 
     @staticmethod
@@ -127,6 +135,16 @@ class Rulebook:
         book._plan = replace(self.plan, size=size, written=written)
         return book
 
+    def meets(self, relations: Mapping[str, int]) -> bool:
+        """Learn of relations that facts mention; returns whether there are rules for them now: what is equal is replaced."""
+        compiler = self.compiler
+        new = {name: n for name, n in relations.items() if name not in (TRIPLE, *BUILTIN_RELATIONS, *compiler.named)}
+        if compiler.same is None or not new.keys() - Program(tuple(self.samples)).relations.keys():
+            return False
+        compiler.named = {**compiler.named, **new}
+        self._plan = None
+        return True
+
     @property
     def plan(self) -> Plan:
         """The plan of the rules in force, made once."""
@@ -143,9 +161,14 @@ class Rulebook:
 class Compiler:
     """From rules to units and plans."""
 
-    def __init__(self, dictionary: Dictionary, values: Any, prefixes: Mapping[str, str]) -> None:
-        self.dictionary, self.values, self.prefixes = dictionary, values, prefixes
+    def __init__(
+        self, dictionary: Dictionary, values: Any, prefixes: Mapping[str, str], equality: Equality = Equality.OFF
+    ) -> None:
+        self.dictionary, self.values, self.prefixes, self.equality = dictionary, values, prefixes, equality
         self.type_id = self.id(TYPE)
+        self.same = self.id(SAME) if equality != Equality.OFF else None
+        self.named: dict[str, int] = {}
+        """Relations that facts mention and rules may not: under axioms, equals are replaced in these too."""
 
     def id(self, text: str) -> int:
         return int(self.dictionary.encode([text])[0])
@@ -172,17 +195,23 @@ class Compiler:
     def _stratum(self, number: int, groups: Mapping[Shape, dict[Constants, Member]]) -> Stratum:
         """The groups of a stratum. What is schema is known when all of its rules are."""
         lifted = {shape: self.lift(number, shape, m) for shape, m in groups.items() if len(m) >= LIFT_FROM}
-        alone = {s: {c: plain(one.rule, self.id) for c, one in m.items()} for s, m in groups.items() if s not in lifted}
-        rules = [one.rule for one in lifted.values()] + [rule for group in alone.values() for rule in group.values()]
-        known = survey(rules, self.type_id)
+        alone = {s: {c: self.forms(one.rule) for c, one in m.items()} for s, m in groups.items() if s not in lifted}
+        forms = [self.grouped(one.rule) for one in lifted.values()] + [f for group in alone.values() for f in group.values()]
+        known = survey([rule for one in forms for rule in one], self.type_id)
         out = {}
         for shape, members in groups.items():
             if shape in lifted:
-                out[shape] = Group(members, ((lifted[shape], Unit(cut_guard(lifted[shape].rule, known))),))
+                out[shape] = Group(members, ((lifted[shape], unit(self.grouped(lifted[shape].rule), known)),))
             else:
-                singles = {c: Unit(cut_guard(rule, known)) for c, rule in alone[shape].items()}
-                out[shape] = Group(members, singles=singles)
+                out[shape] = Group(members, singles={c: unit(rules, known) for c, rules in alone[shape].items()})
         return out
+
+    def forms(self, rule: Rule) -> tuple[PlanRule, ...]:
+        """What engines get of one rule, before guards are cut: nothing, of one that says what equality means anyway."""
+        return () if self.same is not None and is_axiom(rule) else self.grouped(plain(rule, self.id))
+
+    def grouped(self, rule: PlanRule) -> tuple[PlanRule, ...]:
+        return grouped(rule, self.same) if self.same is not None and self.equality == Equality.REWRITE else (rule,)
 
     def parameters(self, strata: Iterable[Stratum], less: Container[int] = ()) -> dict[str, Callable[[], list[Ids]]]:
         """The rows of parameter relations, when they are asked for, without rules of some numbers."""
@@ -199,11 +228,43 @@ class Compiler:
         strata: list[list[Rule]] = [[] for _ in range(1 + max(level.values(), default=0))]
         for member in members:
             strata[stratum_of(member.rule, level) or 0].append(member.rule)
-        return tuple(tuple(encode_rules(rules, self.dictionary.encode)) for rules in strata)
+        more = self._axioms([rule for rules in strata for rule in rules])
+        return tuple(tuple(encode_rules([*rules, *more], self.dictionary.encode)) for rules in strata)
+
+    def _axioms(self, rules: Sequence[Rule]) -> tuple[Rule, ...]:
+        """What equality means for the relations of these rules, and of facts."""
+        return axioms({**Program(tuple(rules)).relations, **self.named}) if self.same is not None else ()
 
     def plan(self, strata: Iterable[Iterable[Unit]], parameters: Parameters, written: Written, size: int) -> Plan:
-        rules = tuple(assemble((pair for unit in units for pair in unit.guarded), self.type_id) for units in strata)
-        return Plan(rules, parameters, written, size, self.type_id, self.values)
+        guarded = [[pair for unit in units for pair in unit.guarded] for units in strata]
+        rules = tuple(assemble(pairs, self.type_id) for pairs in self._with_equality(guarded))
+        rewrites = self.equality == Equality.REWRITE
+        return Plan(rules, parameters, written, size, self.type_id, self.values, self.same, rewrites)
+
+    def _with_equality(self, strata: list[list[Guarded]]) -> list[list[Guarded]]:
+        """What equality means, in every stratum."""
+        if self.same is None:
+            return strata
+        same = self.same
+        above = [rule for pairs in strata[1:] for rule, _ in pairs]
+        general = [*reflexive(same)]
+        if self.equality == Equality.AXIOMS:
+            rules = [rule for pairs in strata for rule, _ in pairs]
+            general = list(encode_rules(self._axioms_of(rules), self.dictionary.encode))
+        more = [[*reflexive_constants(above, same)], *([] for _ in strata[1:])]
+        return [[*pairs, *((rule, ()) for rule in (*general, *special))] for pairs, special in zip(strata, more, strict=True)]
+
+    def _axioms_of(self, rules: Iterable[PlanRule]) -> tuple[Rule, ...]:
+        atoms = (atom for rule in rules for atom in (rule.head, *rule.body, *rule.negated))
+        named = {
+            a.relation: len(a.args) for a in atoms if isinstance(a.relation, str) and not a.open and not hidden(a.relation)
+        }
+        return axioms({**named, **self.named})
+
+
+def unit(rules: Iterable[PlanRule], known: Rules) -> Unit:
+    """Rules that belong together, with their guards cut out."""
+    return Unit(tuple(pair for rule in rules for pair in cut_guard(rule, known)))
 
 
 def stratum_of(rule: Rule, level: Level) -> int | None:

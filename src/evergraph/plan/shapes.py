@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from evergraph.plan.model import PARAMETER, Key, PlanAtom, PlanFilter, PlanRule, Value, is_parameter
-from evergraph.rules.model import BUILTIN_RELATIONS, TRIPLE, TYPE, Atom, Comparison, Negation, Rule, Term, Variable
-from evergraph.rules.shape import Constants
+from evergraph.rules.model import BUILTIN_RELATIONS, TRIPLE, Atom, Comparison, Negation, Rule, Term, Variable
+from evergraph.rules.shape import APART, Constants
 
 LIFT_FROM = 8
 """Fewer rules of one shape are cheaper one by one."""
@@ -63,9 +63,14 @@ def plain(rule: Rule, ids: Ids) -> PlanRule:
 
 
 def switched(rules: Sequence[PlanRule], relation: str) -> tuple[PlanRule, ...]:
-    """The same, in force while the relation holds its one fact: the first of the rules feeds those after it."""
-    first, *rest = rules
-    return (replace(first, body=(PlanAtom(relation, ()), *first.body)), *rest)
+    """The same, in force while the relation holds its one fact; a rule that reads what another derives needs no switch."""
+    derived = {rule.head.relation for rule in rules if is_parameter(rule.head.relation)}
+
+    def switch(rule: PlanRule) -> PlanRule:
+        fed = any(atom.relation in derived for atom in rule.body)
+        return rule if fed else replace(rule, body=(PlanAtom(relation, ()), *rule.body))
+
+    return tuple(map(switch, rules))
 
 
 def unswitched(rule: PlanRule) -> PlanRule:
@@ -88,9 +93,9 @@ def _write(rule: Rule, constant: Callable[[int, str], Value], ids: Ids) -> PlanR
     def atom(a: Atom) -> PlanAtom:
         if a.relation != TRIPLE:
             return PlanAtom(a.relation, tuple(map(value, a.terms)))
-        if a.terms[1] == TYPE:
-            subject, class_ = value(a.terms[0]), value(a.terms[2])
-            return PlanAtom(ids(TYPE), (subject, class_))
+        if a.terms[1] in APART:
+            subject, object_ = value(a.terms[0]), value(a.terms[2])
+            return PlanAtom(ids(str(a.terms[1])), (subject, object_))
         subject, predicate, object_ = map(value, a.terms)
         return PlanAtom(predicate, (subject, object_))
 

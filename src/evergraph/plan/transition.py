@@ -22,10 +22,11 @@ from functools import cache, partial
 from evergraph import inputs
 from evergraph.errors import UserError, raise_all
 from evergraph.plan.compile import Plan
-from evergraph.plan.rulebook import Compiler, Group, Level, Member, Rulebook, Stratum, Unit, stratum_of
-from evergraph.plan.schema import cut_guard, survey
-from evergraph.plan.shapes import LIFT_FROM, plain
+from evergraph.plan.rulebook import Compiler, Group, Level, Member, Rulebook, Stratum, Unit, stratum_of, unit
+from evergraph.plan.schema import survey
+from evergraph.plan.shapes import LIFT_FROM
 from evergraph.rules.checks import unstratified
+from evergraph.rules.equality import unsettled
 from evergraph.rules.model import Negation, Program, Rule
 from evergraph.rules.printer import print_rule
 from evergraph.rules.shape import Constants, Shape, shape_of
@@ -103,7 +104,7 @@ def _changed(book: Rulebook, came: Sequence[Member], gone: Sequence[Member]) -> 
     numbers = {member.number for member in gone}
     before = book.members
     after = [member for member in before if member.number not in numbers] + list(came)
-    raise_all(unstratified(_program(after)))
+    raise_all([*unstratified(_program(after)), *(unsettled(_program(after)) if book.compiler.same is not None else ())])
     everything = [*before, *came]
     together = negative_cycle(_program(everything)) is None
     level = levels(_program(everything)) if together else {}
@@ -226,14 +227,14 @@ def _compile(
     """A group with some more rules compiled, as rows of a new relation if they are many."""
     if not members:
         return group
-    others = [rule for one in stratum.values() for unit in one.units for rule, _ in unit.guarded]
+    others = [rule for one in stratum.values() for compiled in one.units for rule, _ in compiled.guarded]
     if len(members) >= LIFT_FROM:
         lifted = compiler.lift(*at, members)
-        unit = Unit(cut_guard(lifted.rule, survey([*others, lifted.rule], compiler.type_id)))
-        return replace(group, lifts=(*group.lifts, (lifted, unit)))
-    rules = {constants: plain(member.rule, compiler.id) for constants, member in members.items()}
-    known = survey([*others, *rules.values()], compiler.type_id)
-    return replace(group, singles={**group.singles, **{c: Unit(cut_guard(rule, known)) for c, rule in rules.items()}})
+        forms = compiler.grouped(lifted.rule)
+        return replace(group, lifts=(*group.lifts, (lifted, unit(forms, survey([*others, *forms], compiler.type_id)))))
+    rules = {constants: compiler.forms(member.rule) for constants, member in members.items()}
+    known = survey([*others, *(rule for one in rules.values() for rule in one)], compiler.type_id)
+    return replace(group, singles={**group.singles, **{c: unit(one, known) for c, one in rules.items()}})
 
 
 # -- one step ----------------------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ RDFS = "http://www.w3.org/2000/01/rdf-schema#"
 OWL = "http://www.w3.org/2002/07/owl#"
 XSD = "http://www.w3.org/2001/XMLSchema#"
 TYPE = f"<{RDF}type>"
+SAME = f"<{OWL}sameAs>"
 
 PREFIXES: Mapping[str, str] = MappingProxyType({"rdf": RDF, "rdfs": RDFS, "owl": OWL, "xsd": XSD})
 

@@ -3,21 +3,23 @@
     Person(?x) :- Student(?x) .   and   Animal(?y) :- Cat(?y) .        have one shape and differ in their constants
 
 A shape and the constants, in the order of the text, are the *identity* of a rule: two rules that differ in the names of their
-variables, or in their own names, are the same rule. `rdf:type` as a predicate belongs to the shape: class atoms and property
-atoms are different things to every reader, and to every plan.
+variables, or in their own names, are the same rule. `rdf:type` and `owl:sameAs` as predicates belong to the shape: class atoms,
+property atoms and equalities are different things to every reader, and to every plan.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from evergraph.rules.model import TRIPLE, TYPE, Atom, Comparison, Negation, Rule, Term, Variable
+from evergraph.rules.model import SAME, TRIPLE, TYPE, Atom, Comparison, Negation, Rule, Term, Variable
 
 Shape = tuple[str | None, ...]
 """Relations, operators, variables by number (`?0`, `?1`, …), and None in the place of each constant."""
 Constants = tuple[str, ...]
 Identity = tuple[Shape, Constants]
 
+APART = (TYPE, SAME)
+"""Predicates that belong to the shape."""
 _NUMBERED = [f"?{i}" for i in range(64)]
 
 
@@ -41,8 +43,8 @@ def shape_of(rule: Rule) -> Identity:
 
     def add_atom(atom: Atom) -> None:
         terms = atom.terms
-        if atom.relation == TRIPLE and terms[1] == TYPE:
-            out.append(TYPE)
+        if atom.relation == TRIPLE and terms[1] in APART:
+            out.append(str(terms[1]))
             add((terms[0], terms[2]))
         else:
             out.append(atom.relation)

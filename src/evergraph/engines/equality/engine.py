@@ -1,0 +1,368 @@
+"""Equality by representatives over an engine that holds a normalised graph: the pair (π, I) of Motik et al. 2015, §2.
+
+    close    draw consequences; merge the names that turn out to be the same and rewrite what mentions them; go on from there
+    retreat  B/F≈: what no longer follows goes, and names that are no longer the same part (`unravel.py`)
+
+In words: the engine below sees one name for each clique and rules with these names; explicit facts it keeps as they were given.
+Readers see every name. Facts that are inserted wait until facts to delete have gone.
+
+Invariant: between updates every fact below is in normal form, and so are the rules; the facts are closed under the rules, and
+no two names of the graph are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Protocol
+
+import numpy as np
+
+from evergraph.engines.arrays import U64, Array
+from evergraph.engines.base import Change, Closed, Counts, Difference, Engine, Facts, Keep, Missed, Which, by_name, together
+from evergraph.engines.changes import Changed, Held, changes
+from evergraph.engines.equality.differences import moved_rows, net, row_columns
+from evergraph.engines.equality.expansion import Expansion
+from evergraph.engines.equality.explicit import Explicit
+from evergraph.engines.equality.merging import normalised, stale
+from evergraph.engines.equality.names import Names
+from evergraph.engines.equality.unravel import Unravelling
+from evergraph.engines.kernel import Kernel
+from evergraph.engines.marks import Counted
+from evergraph.engines.relation import Relation, Run
+from evergraph.plan.compile import Plan
+from evergraph.plan.model import Key
+from evergraph.plan.shapes import hidden
+from evergraph.rules.model import TRIPLE
+from evergraph.terms import Ids
+
+Relations = Mapping[Key, Relation]
+
+
+class Merging(Engine, Protocol):
+    """What is asked of the engine below."""
+
+    @property
+    def kernel(self) -> Kernel:
+        """In this process, for facts of `held`."""
+
+    def runs(self, facts: Facts) -> dict[Key, Run]:
+        """Columns as sorted runs, triples split by predicate."""
+
+    def equalities(self) -> tuple[Array, Array]:
+        """Pairs of different names that what arrived makes the same."""
+
+    def rename(self, changed: Names, names: Names, bulk: bool, pending: bool) -> bool:
+        """Let facts that mention a name that changed give way to their normal forms, which arrive; rules are rewritten too.
+
+        `names` are all names as they are now. With `bulk` relations are read as a whole; what is `pending` stays arrived.
+        Returns whether rules mention a name that changed.
+        """
+
+    def recall(self, names: Names) -> None:
+        """Go on with these names, which the facts have already."""
+
+    @property
+    def plans(self) -> tuple[Plan, Plan]:
+        """The rules as they were written, and with the names of the graph."""
+
+    def shed(self, facts: Facts) -> dict[Key, Run]:
+        """Make facts cease to be explicit, and nothing else; returns those that were."""
+
+    def exchange(self, plus: Mapping[Key, Run], minus: Mapping[Key, Run]) -> None:
+        """Take facts in, and out, as they are."""
+
+    def held(self) -> Relations:
+        """All facts, hidden ones too."""
+
+    def given(self) -> Relations:
+        """The explicit facts, hidden ones too."""
+
+    def load(self, facts: Held, counts: None = None) -> None: ...
+
+    def done(self) -> None:
+        """The update is made."""
+
+
+class _Merged(IntEnum):
+    """What names were merged of: nothing, facts, or rules too, so that all facts are to be looked at again."""
+
+    NOTHING = 0
+    FACTS = 1
+    ALL = 2
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What an update may change, beside the facts below."""
+
+    names: Names
+    explicit: Explicit | None
+    held: Relations
+    given: Relations
+
+
+class Rewriting:
+    """An engine for rules under which names may be the same."""
+
+    counted = False
+    rewrites = True
+
+    def __init__(self, below: Merging, plan: Plan) -> None:
+        assert plan.same is not None
+        self.below, self.name = below, below.name
+        self.same: int = plan.same
+        self.names = Names.none(below.kernel.arrays)
+        self._explicit: Explicit | None = None
+        """The explicit facts by what stands for them, when that has been asked for."""
+        self._view: Expansion | None = None
+        self._pending: list[Facts] = []
+        self._doubtful: dict[Key, Run] = {}
+        self._missed = Missed()
+        self._grown = True
+        """Whether nothing can have gone in this update."""
+        self._saved = self._state()
+
+    def fresh(self, plan: Plan) -> Rewriting:
+        raise NotImplementedError("no algorithm that needs another engine keeps representatives")
+
+    def _state(self) -> _State:
+        return _State(self.names, self._explicit, dict(self.below.held()), dict(self.below.given()))
+
+    # -- updates -----------------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        self.below.begin()
+        self._saved = self._state()
+        self._pending, self._doubtful, self._missed, self._grown = [], {}, Missed(), True
+
+    def rollback(self) -> None:
+        self.below.rollback()
+        self.names, self._explicit, self._view = self._saved.names, self._saved.explicit, None
+
+    def adopt(self, plan: Plan) -> None:
+        self.below.adopt(plan)
+
+    def weigh(self, rows: Facts) -> int | None:
+        return self.below.weigh(rows)
+
+    def insert(self, facts: Facts) -> bool:
+        self._pending.append(facts)
+        there = sum(self.below.counts(Which.ALL).values())
+        return not there or _size(facts) > there
+
+    def retract(self, facts: Facts, counting: bool = False) -> None:
+        runs = self.below.runs(facts)
+        view = self._expansion()
+        was = self.below.shed(facts)
+        rest = {key: run.without(was.get(key)) for key, run in runs.items()}
+        there = sum(int(view.contains(key, row_columns(run), len(run)).sum()) for key, run in rest.items())
+        self._missed = Missed(sum(map(len, rest.values())) - there, there)
+        self._doubtful = normalised(self.names, was)
+        self._grown = self._grown and not was
+        self._view = None
+
+    def missed(self) -> Missed:
+        return self._missed
+
+    def retreat(self, stratum: int, keep: Keep) -> Closed:
+        """B/F≈: what no longer follows goes. Only the first stratum derives equality, and only one is maintained by this."""
+        goals, self._doubtful = self._doubtful, {}
+        if not goals:
+            return Closed(0, 0)
+        kernel = self.below.kernel
+        derivations, examined = kernel.derivations, kernel.examined
+        explicit = self._explicit = self._found_explicit()
+        work = Unravelling(kernel, self.below.held(), explicit, self.names, self.below.plans)
+        self.names, plus, minus = work.run(goals)
+        self.below.exchange(plus, minus)
+        self.below.recall(self.names)
+        made = kernel.derivations - derivations + work.known.derivations
+        return Closed(work.rounds, made, kernel.examined - examined + work.known.shard.kernel.examined)
+
+    def _found_explicit(self) -> Explicit:
+        given = dict(self.below.given())
+        if self._explicit is None:
+            return Explicit.of(given, self.names)
+        return self._explicit.after(given, self.names)
+
+    def advance(self, stratum: int) -> Closed:
+        return self.close(stratum, False)
+
+    def close(self, stratum: int, full: bool) -> Closed:
+        """Close under the rules and under equality. Cost: that below, and the facts that mention a name that is merged."""
+        self._take_in(full)
+        again = self._merge(full, pending=not full)
+        done = self.below.close(stratum, full or again == _Merged.ALL)
+        while again := self._merge(full, pending=False):
+            more = self.below.close(stratum, again == _Merged.ALL)
+            done = Closed(done.rounds + more.rounds, done.derivations + more.derivations, done.examined + more.examined)
+        self._view = None
+        return done
+
+    def _take_in(self, full: bool) -> None:
+        """Insert what is to be inserted; it arrives in normal form."""
+        pending, self._pending = self._pending, []
+        for facts in pending:
+            self.below.insert(facts)
+        if pending and len(self.names):
+            self.below.rename(self.names, self.names, full, True)
+
+    def _merge(self, bulk: bool, pending: bool) -> _Merged:
+        """Merge names that are the same; says what is to be closed after that."""
+        left, right = self.below.equalities()
+        if not len(left):
+            return _Merged.NOTHING
+        self.names, changed = self.names.merged(left, right, self.same)
+        return _Merged.ALL if self.below.rename(changed, self.names, bulk, pending) else _Merged.FACTS
+
+    def replace(self, plus: Facts, minus: Facts) -> None:
+        raise NotImplementedError("no algorithm that replaces facts keeps representatives")
+
+    def forget_derived(self, counting: bool = False) -> None:
+        self._take_in(True)
+        self.names = Names.none(self.below.kernel.arrays)
+        self.below.recall(self.names)
+        self.below.forget_derived()
+        self._grown = False
+        self._view = None
+
+    def count(self) -> int:
+        raise NotImplementedError("facts of a normalised graph are not counted")
+
+    def commit(self) -> Change:
+        """The net change of what readers see. Cost: the change; after insertions only, that of counting facts."""
+        saved, now = self._saved, self._state()
+        if self._explicit is not None:
+            self._explicit = self._found_explicit()
+        self.below.done()
+        self._view = None
+        before, after = Expansion(saved.held, saved.names), self._expansion()
+        became, ceased = net(saved.given, now.given)
+        changed = now.names.less(saved.names)
+
+        def came() -> dict[Key, Run]:
+            return moved_rows(after, before, changed)
+
+        def went() -> dict[Key, Run]:
+            return moved_rows(before, after, changed)
+
+        if self._grown:
+            derived = _counts_more(before, after, became)
+            return Change(Difference(_by_name(became), derived, lambda: _columns(came())))
+        arrived, left = came(), went()
+        return Change(
+            Difference(_by_name(became), _derived(arrived, now.given), lambda: _columns(arrived)),
+            Difference(_by_name(ceased), _derived(left, saved.given), lambda: _columns(left)),
+        )
+
+    # -- stores ------------------------------------------------------------------------------------------------------
+
+    def load(self, facts: Held, counts: Mapping[Key, Counted] | None = None, names: Names | None = None) -> None:
+        """Take stored facts: those that mention a moved name are explicit and not in normal form."""
+        if names is not None and len(names):
+            self.names = names
+            self.below.recall(names)
+            gone = stale(facts.all, names, False)
+            kept = {key: r.remove(gone[key]) if key in gone else r for key, r in facts.all.items()}
+            facts = Held({key: r for key, r in kept.items() if len(r)}, facts.explicit)
+        self.below.load(facts)
+        self._view = None
+
+    def prepare(self, builtins: Facts) -> None:
+        self.below.prepare(builtins)
+
+    def changes(self) -> Iterator[Changed]:
+        """What the update has done so far to facts in normal form and to explicit facts."""
+        saved = self._saved
+        old = saved.explicit if saved.explicit is not None else Explicit.of(saved.given, saved.names)
+        new = self._explicit = self._found_explicit()
+        before = Held(_with(saved.held, old.apart()), saved.given)
+        return changes(before, Held(_with(self.below.held(), new.apart()), dict(self.below.given())))
+
+    def count_changes(self) -> tuple[bool, list[Counted]]:
+        return False, []
+
+    def all_counts(self) -> list[Counted]:
+        return []
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    def _expansion(self) -> Expansion:
+        if self._view is None:
+            self._view = Expansion(dict(self.below.held()), self.names)
+        return self._view
+
+    def counts(self, which: Which) -> Counts:
+        if which == Which.EXPLICIT:
+            return self.below.counts(which)
+        total = by_name(self._expansion().sizes())
+        if which == Which.ALL:
+            return total
+        explicit = self.below.counts(Which.EXPLICIT)
+        return {name: n - explicit.get(name, 0) for name, n in total.items() if n > explicit.get(name, 0)}
+
+    def rows(self, relation: str, which: Which) -> Sequence[Ids] | None:
+        if which == Which.EXPLICIT:
+            return self.below.rows(relation, which)
+        view, given = self._expansion(), self.below.given()
+        keys = [key for key in view if relation == (TRIPLE if isinstance(key, int) else key)]
+        if not keys:
+            return None
+        less: Callable[[Key], Relation | None] = given.get if which == Which.DERIVED else lambda _: None
+        runs = {key: Run(self.names.arrays, view[key].arity, view[key].less(less(key))) for key in keys}
+        return _columns(runs).get(relation)
+
+    def contains(self, relation: str, row: Sequence[int]) -> bool:
+        key: Key = relation
+        if relation == TRIPLE:
+            subject, key, value = row
+            row = (subject, value)
+        columns = [np.asarray([v], U64) for v in row]
+        return bool(self._expansion().contains(key, columns, 1)[0])
+
+    def relations(self, which: Which) -> Relations:
+        return self.below.relations(which) if which == Which.EXPLICIT else self._expansion()
+
+    def kept(self) -> dict[str, int]:
+        """How large the graph is that is kept, and its cliques."""
+        _, sizes = self.names.cliques()
+        return {
+            "facts": sum(len(r) for key, r in self.below.held().items() if not hidden(key)),
+            "cliques": len(sizes),
+            "names": int(sizes.sum()),
+            "largest": int(sizes.max()) if len(sizes) else 1,
+        }
+
+
+def _size(facts: Facts) -> int:
+    return sum(len(columns[0]) if columns else 1 for columns in facts.values())
+
+
+def _with(relations: Relations, more: Mapping[Key, Run]) -> dict[Key, Relation]:
+    out = dict(relations)
+    for key, run in more.items():
+        out[key] = out[key].add(run) if key in out else Relation(run)
+    return out
+
+
+def _by_name(runs: Mapping[Key, Run]) -> Counts:
+    return by_name({key: len(run) for key, run in runs.items()})
+
+
+def _derived(runs: Mapping[Key, Run], explicit: Relations) -> Counts:
+    return _by_name({key: run.without(explicit.get(key)) for key, run in runs.items()})
+
+
+def _counts_more(before: Expansion, after: Expansion, became: Mapping[Key, Run]) -> Counts:
+    """How many facts came that are not explicit, when none went."""
+    old, new = by_name(before.sizes()), by_name(after.sizes())
+    fresh = {k: len(run) - int(before.contains(k, row_columns(run), len(run)).sum()) for k, run in became.items()}
+    given = by_name(fresh)
+    found = {name: n - old.get(name, 0) - given.get(name, 0) for name, n in new.items()}
+    return {name: n for name, n in found.items() if n}
+
+
+def _columns(runs: Mapping[Key, Run]) -> Facts:
+    return together((key, [np.asarray(column) for column in row_columns(run)]) for key, run in runs.items())

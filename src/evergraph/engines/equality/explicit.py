@@ -1,0 +1,153 @@
+"""Explicit facts as they were given, found by what stands for them.
+
+    aside:   π(s), π(o), s, p, o    of every explicit fact that mentions a name for which another stands, under π(p)
+
+In words: most explicit facts are their own representatives and are found as they are. The others are kept a second time, in the
+order of their normal forms: which explicit facts a fact stands for is then a search, where the fact's expansion could be any
+product of cliques.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from evergraph.engines.arrays import U64, Array
+from evergraph.engines.equality.merging import stale
+from evergraph.engines.equality.names import Names
+from evergraph.engines.relation import Relation, Run
+from evergraph.plan.model import Key
+
+Runs = dict[Key, Run]
+
+
+class Explicit:
+    """The explicit facts under one set of names. Nothing changes one: `after` gives the next."""
+
+    def __init__(self, facts: Mapping[Key, Relation], names: Names, aside: Mapping[Key, Relation]) -> None:
+        self.facts, self.names, self.aside = facts, names, aside
+
+    @staticmethod
+    def of(facts: Mapping[Key, Relation], names: Names) -> Explicit:
+        """Cost: linear in the facts that mention a moved name, where they are indexed; else in all."""
+        return Explicit(facts, names, _put({}, _beside(names, stale(facts, names, True) if len(names) else {})))
+
+    def after(self, facts: Mapping[Key, Relation], names: Names) -> Explicit:
+        """When facts came or went and names changed. Cost: these, and the facts that mention a name that changed."""
+        changed = names.less(self.names)
+        old: Runs = {}
+        new: Runs = {}
+        for key in self.facts.keys() | facts.keys():
+            before, now = self.facts.get(key), facts.get(key)
+            if before is now:
+                continue
+            for some, others, out in ((before, now, old), (now, before, new)):
+                if some is not None:
+                    out[key] = Run(some.base.arrays, some.arity, some.less(others))
+        if len(changed):
+            asked = Names(names.arrays, changed, changed + U64(1))
+            for relations, out in ((self.facts, old), (facts, new)):
+                for key, run in stale(relations, asked, True).items():
+                    out[key] = out[key].merge(run.without(out[key])) if key in out else run
+        return Explicit(facts, names, _put(_take(self.aside, _beside(self.names, old)), _beside(names, new)))
+
+    def behind(self, facts: Mapping[Key, Run]) -> Runs:
+        """The explicit facts that facts in normal form stand for. Cost: a search for each, and what is found."""
+        out: dict[Key, list[Run]] = {}
+        for key, run in facts.items():
+            known = self.facts.get(key)
+            if known is not None:
+                out.setdefault(key, []).append(run.within(known))
+            beside = self.aside.get(key)
+            if beside is not None:
+                for original, rows in _originals(key, beside, run):
+                    out.setdefault(original, []).append(rows)
+        return {
+            key: Run(runs[0].arrays, runs[0].arity, runs[0].arrays.unique([run.words for run in runs]))
+            for key, runs in out.items()
+            if any(map(len, runs))
+        }
+
+    def apart(self) -> Runs:
+        """The facts that are not their own normal forms, as they were given."""
+        out: dict[Key, list[Run]] = {}
+        for key, beside in self.aside.items():
+            for original, rows in _given(key, Run(beside.base.arrays, beside.arity, beside.rows())):
+                out.setdefault(original, []).append(rows)
+        return {key: Run(r[0].arrays, r[0].arity, r[0].arrays.unique([one.words for one in r])) for key, r in out.items()}
+
+    def mentioned(self, ids: Array) -> Array:
+        """For each id, whether an explicit triple mentions it. Cost: a search for each in every relation."""
+        arrays = self.names.arrays
+        found = arrays.xp.zeros(len(ids), bool)
+        for key, relation in self.facts.items():
+            if isinstance(key, int) and len(relation):
+                found |= ids == U64(key)
+                rest = arrays.xp.flatnonzero(~found)
+                if not len(rest):
+                    break
+                found[rest] = relation.has(0, ids[rest]) | relation.has(1, ids[rest])
+        return found
+
+
+def _beside(names: Names, runs: Mapping[Key, Run]) -> dict[Key, list[Run]]:
+    """Facts that are not their own normal forms, after these."""
+    out: dict[Key, list[Run]] = {}
+    for key, run in runs.items():
+        arrays, count = run.arrays, len(run)
+        columns = [run.column(i) for i in range(run.arity)]
+        normal = [names.of(column) for column in columns]
+        target = names.name(key) if isinstance(key, int) else key
+        mask = arrays.xp.full(count, target != key)
+        for column, other in zip(columns, normal, strict=True):
+            mask |= column != other
+        if bool(mask.any()):
+            predicate = [arrays.xp.full(count, key, U64)] if isinstance(key, int) else []
+            rows = [*normal, *columns[:1], *predicate, *columns[1:]]
+            words = arrays.pack([c[mask] for c in rows], int(mask.sum()))
+            out.setdefault(target, []).append(Run(arrays, len(rows), arrays.unique([words])))
+    return out
+
+
+def _originals(key: Key, beside: Relation, run: Run) -> list[tuple[Key, Run]]:
+    """The given forms, by relation, of facts in normal form."""
+    arrays, arity = run.arrays, run.arity
+    keys = [run.column(i) for i in range(arity)]
+    parts = []
+    for part, minus in beside.parts():
+        low, high = arrays.find_ranges(part.words, keys, len(run))
+        _, index = arrays.expand(low, high)
+        rows = Run(arrays, beside.arity, tuple(w[index] for w in part.words))
+        parts.append(rows.without(minus).words)
+    return _given(key, Run(arrays, beside.arity, arrays.unique(parts)))
+
+
+def _given(key: Key, rows: Run) -> list[tuple[Key, Run]]:
+    """The given forms of rows that have them beside their normal forms."""
+    arrays, count = rows.arrays, len(rows)
+    if not count:
+        return []
+    if isinstance(key, str):
+        columns = [rows.column(i) for i in range(rows.arity // 2, rows.arity)]
+        return [(key, Run(arrays, len(columns), arrays.unique([arrays.pack(columns, count)])))]
+    subject, predicate, value = (rows.column(i) for i in (2, 3, 4))
+    return [
+        (original, Run(arrays, 2, arrays.unique([arrays.pack([subject[part], value[part]], len(subject[part]))])))
+        for original, part in arrays.split(predicate)
+    ]
+
+
+def _put(aside: Mapping[Key, Relation], rows: Mapping[Key, list[Run]]) -> dict[Key, Relation]:
+    out = dict(aside)
+    for key, runs in rows.items():
+        for run in runs:
+            known = out.get(key)
+            out[key] = Relation(run) if known is None else known.add(run.without(known))
+    return out
+
+
+def _take(aside: Mapping[Key, Relation], rows: Mapping[Key, list[Run]]) -> dict[Key, Relation]:
+    out = dict(aside)
+    for key, runs in rows.items():
+        for run in runs:
+            out[key] = out[key].remove(run.within(out[key]))
+    return out

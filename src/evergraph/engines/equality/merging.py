@@ -1,0 +1,186 @@
+"""Equalities that a shard derives, and the renaming of its facts when names are merged.
+
+    found:    a ≈ b with a ≠ b, or two values in one group             (`plan.equality`)
+    renamed:  facts that mention a name for which another stands now give way to their normal forms, which arrive
+
+In words: rules are closed as if equality were any property; then names are merged and everything that mentions one that no
+longer stands for its clique is rewritten, through the indices. What arrives by that is what the next closing looks at, so no
+instance is looked at twice. Parameter relations are relations like others: the constants of rules are rewritten with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from evergraph.engines.arrays import Array, Arrays, Words
+from evergraph.engines.equality.names import Names
+from evergraph.engines.kernel import Kernel
+from evergraph.engines.relation import Relation, Run
+from evergraph.engines.shard import Shard
+from evergraph.plan.equality import ONE_IF_UNEQUAL, is_group
+from evergraph.plan.model import Key
+from evergraph.rules.model import Operator
+
+SCAN = 64
+"""A relation that is not in the order asked for is read as a whole when it has fewer than so many rows for each name."""
+
+
+def equalities(kernel: Kernel, relations: Mapping[Key, Relation], arrived: Mapping[Key, Run], same: int) -> tuple[Array, Array]:
+    """Pairs of different names that what arrived makes the same, enough to connect all that are. Cost: what arrived."""
+    xp = kernel.xp
+    found: list[tuple[Array, Array]] = []
+    for key, run in arrived.items():
+        if key == same:
+            found.append((run.column(0), run.column(1)))
+        elif is_group(key):
+            found.append(_in_groups(kernel, str(key), _whole_groups(relations[key], run)))
+    left, right = (xp.concatenate([pair[i] for pair in found]) if found else xp.empty(0, np.uint64) for i in (0, 1))
+    differ = left != right
+    return left[differ], right[differ]
+
+
+def _whole_groups(relation: Relation, run: Run) -> Run:
+    """The rows of a relation whose group has one among these."""
+    arrays, places = run.arrays, range(run.arity - 1)
+    if len(run) * 4 > len(relation):
+        return Run(arrays, relation.arity, relation.rows())
+    words = arrays.pack([run.column(i) for i in places], len(run))
+    groups = arrays.unique([words])
+    keys = [arrays.column(groups, i) for i in places]
+    parts = []
+    for part, minus in relation.parts():
+        low, high = arrays.find_ranges(part.words, keys, len(groups[0]))
+        _, index = arrays.expand(low, high)
+        rows = Run(arrays, relation.arity, tuple(w[index] for w in part.words))
+        parts.append(rows.without(minus).words)
+    return Run(arrays, relation.arity, arrays.unique(parts))
+
+
+def _in_groups(kernel: Kernel, key: str, rows: Run) -> tuple[Array, Array]:
+    """The last value of each row with the first one of its group."""
+    xp = kernel.xp
+    if not len(rows):
+        return xp.empty(0, np.uint64), xp.empty(0, np.uint64)
+    starts = xp.ones(len(rows), bool)
+    starts[1:] = False
+    for place in range(rows.arity - 1):
+        column = rows.column(place)
+        starts[1:] |= column[1:] != column[:-1]
+    number = xp.cumsum(starts) - 1
+    values = rows.column(rows.arity - 1)
+    first = values[xp.flatnonzero(starts)][number]
+    differ = values != first
+    if key.startswith(ONE_IF_UNEQUAL) and bool(differ.any()):
+        # Of values that are not all equal each differs from some other, so that all are connected.
+        apart = xp.zeros(int(number[-1]) + 1, bool)
+        apart[number[differ][kernel.compare(Operator.UNEQUAL, values[differ], first[differ])]] = True
+        differ &= apart[number]
+    return values[differ], first[differ]
+
+
+def mentioning(relation: Relation, ids: Array, index: bool = True) -> Run:
+    """The rows that mention one of these ids, which are in order.
+
+    Cost: a search for each id where the rows are, or shall be (`index`), in the order of the argument; linear otherwise.
+    """
+    arrays = relation.base.arrays
+    parts: list[Words] = [arrays.empty(relation.arity)]
+    for run, minus in relation.parts():
+        for place in range(relation.arity):
+            found = _having(run, place, ids, index)
+            parts.append((found if minus is None else found.without(minus)).words)
+    return Run(arrays, relation.arity, arrays.unique(parts))
+
+
+def _having(run: Run, place: int, ids: Array, index: bool) -> Run:
+    """The rows with one of these ids in one place, in any order."""
+    arrays = run.arrays
+    order = (place, *(i for i in range(run.arity) if i != place))
+    if order not in run.orders and not (index and len(ids) * SCAN < len(run)):
+        return run.where(marked(arrays, ids, run.column(place)))
+    words = run.in_order(order)
+    low, high = arrays.find_ranges(words, [ids], len(ids))
+    _, at = arrays.expand(low, high)
+    rows = tuple(w[at] for w in words)
+    columns = [arrays.column(rows, order.index(i)) for i in range(run.arity)]
+    return Run(arrays, run.arity, arrays.pack(columns, len(at)))
+
+
+def marked(arrays: Arrays, ids: Array, column: Array) -> Array:
+    """For each id of a column, whether it is one of these, which are in order. Cost: linear in the column."""
+    if not len(ids) or not len(column):
+        return arrays.xp.zeros(len(column), bool)
+    top = int(ids[-1])
+    if top > 8 * len(column):
+        return arrays.contains((ids,), (column,))
+    marks = arrays.xp.zeros(top + 2, bool)
+    marks[ids] = True
+    return marks[arrays.xp.minimum(column, np.uint64(top + 1))]
+
+
+def normal_forms(names: Names, key: Key, run: Run) -> Iterator[tuple[Key, Run]]:
+    """Facts of one relation with every name replaced by what stands for it; predicates too."""
+    arrays = run.arrays
+    words = arrays.pack([names.of(run.column(i)) for i in range(run.arity)], len(run))
+    yield (names.name(key) if isinstance(key, int) else key), Run(arrays, run.arity, arrays.unique([words]))
+
+
+def normalised(names: Names, runs: Mapping[Key, Run]) -> dict[Key, Run]:
+    """Facts as what stands for them. Cost: linear in them; nothing where every name stands for itself."""
+    if not len(names):
+        return dict(runs)
+    parts: dict[Key, list[Run]] = {}
+    for key, run in runs.items():
+        for normal, rows in normal_forms(names, key, run):
+            parts.setdefault(normal, []).append(rows)
+    return {
+        key: many[0] if len(many) == 1 else Run(many[0].arrays, many[0].arity, many[0].arrays.unique([r.words for r in many]))
+        for key, many in parts.items()
+    }
+
+
+def stale(relations: Mapping[Key, Relation], changed: Names, index: bool) -> dict[Key, Run]:
+    """The facts that mention a name for which another stands now."""
+    out: dict[Key, Run] = {}
+    for key, relation in relations.items():
+        if isinstance(key, int) and changed.name(key) != key:
+            found = Run(relation.base.arrays, relation.arity, relation.rows())
+        else:
+            found = mentioning(relation, changed.moved, index)
+        if len(found):
+            out[key] = found
+    return out
+
+
+def rename(shard: Shard, changed: Names, index: bool, pending: bool) -> None:
+    """Let facts that mention a moved name give way to their normal forms, which arrive; what is `pending` stays arrived.
+
+    Where rules compare values, facts about names that stand for more than before arrive again: a comparison holds of a clique
+    when it holds of one of its names.
+    """
+    relations, arrived = shard.relations, shard.fixpoint.arrived if pending else {}
+    gone = stale(relations, changed, index)
+    for key, run in gone.items():
+        relations[key] = relations[key].remove(run)
+    for key in [key for key, relation in relations.items() if isinstance(key, int) and not len(relation)]:
+        del relations[key]
+    for scheduler in shard.schedulers:
+        scheduler.forget_if_changed({key: Relation(run) for key, run in gone.items()})
+    again = stale(relations, _standing(changed), index) if shard.compares else {}
+    shard.begin()
+    fixpoint = shard.fixpoint
+    for runs, less in ((arrived, gone), (again, {})):
+        for key, run in runs.items():
+            kept = run.without(less.get(key)).without(fixpoint.arrived.get(key))
+            if len(kept):
+                fixpoint.before[key] = fixpoint.before.get(key, relations[key]).remove(kept)
+                fixpoint.arrived.add(key, kept)
+    fixpoint.insert(normalised(changed, gone))
+
+
+def _standing(changed: Names) -> Names:
+    """The representatives of changed names, to look for facts about them."""
+    found = changed.cliques()[0]
+    return Names(changed.arrays, found, found)

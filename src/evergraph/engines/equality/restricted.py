@@ -1,0 +1,159 @@
+"""The r-materialisation of the explicit facts that stay, confined to checked facts (Motik et al. 2015, Algorithms 5 to 7).
+
+    (γ, P)   names and normalised facts that follow from E′ by proofs whose facts, as π has them, are all in C
+    Y        facts that follow from P but whose representative nobody has asked about yet
+
+In words: a small graph of its own, with equality by representatives like the large one, which takes in only what is asked
+about. Checking more facts lets explicit ones in, and those that have been waiting; then it is closed again, from there on.
+
+Invariant: γ never merges names that π keeps apart, so that a fact of P has one representative in the large graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from evergraph.engines.arrays import U64, Array, Words
+from evergraph.engines.equality.merging import equalities, normalised, rename
+from evergraph.engines.equality.names import Names
+from evergraph.engines.relation import Relation, Run
+from evergraph.engines.shard import Shard
+from evergraph.plan.compile import Plan
+from evergraph.plan.equality import constants, renamed
+from evergraph.plan.model import Key
+from evergraph.plan.schedule import generic
+
+Runs = dict[Key, Run]
+
+
+class Restricted:
+    def __init__(self, plan: Plan, names: Names, same: int) -> None:
+        """`plan` is that of the rules as they were written, `names` are those of the large graph."""
+        self.plan, self.outer, self.same = plan, names, same
+        self.shard = Shard(plan, names.arrays.xp, self._sieve)
+        self.names = Names.none(names.arrays)
+        self.checked: dict[Key, Relation] = {}
+        self.some: dict[Key, Relation] = {}
+        """Representatives in the large graph of facts that follow: at least one of what each stands for does."""
+        self._waiting: dict[Key, list[Words]] = {}
+        self._arities: dict[Key, int] = {}
+        self._named = constants(plan)
+
+    @property
+    def derivations(self) -> int:
+        return self.shard.kernel.derivations
+
+    def check(self, facts: Mapping[Key, Run], explicit: Mapping[Key, Run]) -> None:
+        """Ask about facts of the large graph, of which these explicit facts are; and draw the consequences."""
+        for key, run in facts.items():
+            known = self.checked.get(key)
+            self.checked[key] = Relation(run) if known is None else known.add(run)
+        join_runs(ready := self._ready(), explicit)
+        self.shard.begin()
+        self.shard.fixpoint.insert(normalised(self.names, ready))
+        self._grow()
+
+    def _ready(self) -> Runs:
+        """What has been waiting and is now asked about."""
+        waiting, self._waiting = self._waiting, {}
+        out: Runs = {}
+        for key, parts in waiting.items():
+            arity = self._arities[key]
+            words = self.shard.arrays.unique(parts)
+            accepted = self._sieve(key, arity, words)
+            if len(accepted[0]):
+                out[key] = Run(self.shard.arrays, arity, accepted)
+        return out
+
+    def _sieve(self, key: Key, arity: int, words: Words) -> Words:
+        """The rows whose representative is checked; the others wait."""
+        arrays = self.shard.arrays
+        normal = arrays.pack([self.outer.of(arrays.column(words, i)) for i in range(arity)], len(words[0]))
+        known = self.checked.get(self.outer.name(key) if isinstance(key, int) else key)
+        mask = known.contains(normal) if known is not None else arrays.xp.zeros(len(words[0]), bool)
+        if not bool(mask.all()):
+            self._arities[key] = arity
+            self._waiting.setdefault(key, []).append(tuple(w[~mask] for w in words))
+        return tuple(w[mask] for w in words)
+
+    def _grow(self) -> None:
+        """Close under the rules and under equality, from what arrived."""
+        shard, pending, full = self.shard, True, False
+        while True:
+            left, right = equalities(shard.kernel, shard.relations, shard.fixpoint.arrived, self.same)
+            if len(left):
+                self._note()
+                self.names, changed = self.names.merged(left, right, self.same)
+                shard.kernel.names = self.names
+                rename(shard, changed, True, pending)
+                if self._named & set(changed.moved.tolist()):
+                    shard.plan = renamed(self.plan, self.names.name)
+                    full = True
+                pending = True
+            elif pending:
+                shard.fixpoint.close((generic(shard.plan.strata[0]),), full)
+                pending = full = False
+            else:
+                self._note()
+                return
+
+    def _note(self) -> None:
+        join(self.some, normalised(self.outer, {key: run for key, run in self.shard.fixpoint.arrived.items()}))
+
+    # -- what is known -----------------------------------------------------------------------------------------------
+
+    def unproved(self, facts: Mapping[Key, Run]) -> Runs:
+        """Facts of the large graph of which not everything they stand for follows, or whose names are no longer one."""
+        out: Runs = {}
+        for key, run in facts.items():
+            arrays = run.arrays
+            mine = self.names.name(key) if isinstance(key, int) else key
+            relation = self.shard.relations.get(mine)
+            columns = [run.column(i) for i in range(run.arity)]
+            if relation is None or (isinstance(key, int) and not bool(self.whole(arrays.xp.asarray([key], dtype=U64))[0])):
+                out[key] = run
+                continue
+            there = relation.contains(arrays.pack([self.names.of(c) for c in columns], len(run)))
+            for column in columns:
+                there &= self.whole(column)
+            if not bool(there.all()):
+                out[key] = run.where(~there)
+        return out
+
+    def whole(self, column: Array) -> Array:
+        """For each representative of the large graph, whether all that it stands for is still the same."""
+        xp, arrays = self.shard.arrays.xp, self.shard.arrays
+        out = xp.ones(len(column), bool)
+        many = xp.flatnonzero(~self.outer.alone(column))
+        if len(many):
+            reps = arrays.distinct(column[many])
+            place, members = self.outer.members(reps)
+            now = self.names.of(members)
+            split = arrays.distinct(place[now != self.names.of(reps)[place]].astype(column.dtype))
+            out[many] = ~arrays.contains((reps[split],), (column[many],))
+        return out
+
+    def disproved(self, facts: Mapping[Key, Run]) -> Runs:
+        """Facts of the large graph of which nothing that they stand for follows, as far as is known."""
+        found = {key: run.without(self.some.get(key)) for key, run in facts.items()}
+        return {key: run for key, run in found.items() if len(run)}
+
+
+def join(relations: dict[Key, Relation], runs: Mapping[Key, Run]) -> Runs:
+    """Add what is not there yet; returns it."""
+    out = {key: run.without(relations.get(key)) for key, run in runs.items()}
+    out = {key: run for key, run in out.items() if len(run)}
+    for key, run in out.items():
+        known = relations.get(key)
+        relations[key] = Relation(run) if known is None else known.add(run)
+    return out
+
+
+def runs_of(relations: Mapping[Key, Relation]) -> Runs:
+    return {key: Run(r.base.arrays, r.arity, r.rows()) for key, r in relations.items()}
+
+
+def join_runs(runs: Runs, more: Mapping[Key, Run]) -> None:
+    """Add rows to runs."""
+    for key, run in more.items():
+        runs[key] = runs[key].merge(run.without(runs[key])) if key in runs else run
