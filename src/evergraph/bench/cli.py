@@ -115,6 +115,46 @@ def volz(
 
 
 @app.command()
+def equality(
+    size: Annotated[list[int], typer.Option("--size", min=1, help="Triples of the university; give it several times")] = [  # noqa: B006
+        1_000_000,
+        5_000_000,
+    ],
+    delete: Annotated[list[int], typer.Option("--delete", min=1, help="Facts to delete; give it several times")] = [  # noqa: B006
+        100,
+        1000,
+        5000,
+    ],
+    share: Annotated[list[float], typer.Option("--share", min=0, max=50, help="Percent to delete; give it several times")] = [  # noqa: B006
+        5,
+        10,
+        25,
+    ],
+    clique: Annotated[list[int], typer.Option("--clique", min=2, help="Names of a clique; give it several times")] = [  # noqa: B006
+        100,
+        200,
+        500,
+        1000,
+        2000,
+        4000,
+    ],
+    part: Annotated[list[str] | None, typer.Option("--part", help="university, cliques, idle or plain; by default all")] = None,
+    repeat: Annotated[int, typer.Option("--repeat", min=1, help="Runs of which the median counts")] = 3,
+    limit: Annotated[float, typer.Option("--limit", min=0.1, help="Seconds after which a cell is stopped")] = 120,
+    patience: Annotated[float, typer.Option("--patience", min=0.1, help="Seconds that a materialisation may take")] = 600,
+    seed: Seed = 0,
+    out: Out = Path("bench-results"),
+    data: DataFolder = Path("bench-data"),
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Equality by representatives and by axioms: Table 1 of Motik et al. 2015, large cliques, idle rules, no equality."""
+    from evergraph.bench.equality.command import PARTS, Asked, main
+
+    asked = Asked(size, delete, share, clique, repeat, limit, patience, seed, data)
+    raise typer.Exit(main(asked, part or PARTS, out, output == Output.JSON))
+
+
+@app.command()
 def pipeline(
     size: Sizes = [10, 50, 100],  # noqa: B006
     rules: Annotated[str, typer.Option("--rules", help="A rule set")] = "rhodf",

@@ -1,4 +1,4 @@
-"""Which facts of a LUBM file an update takes, and in which form `update` is given them.
+"""Which facts of a file an update takes, and in which form `update` is given them.
 
 Contract: facts are those of instances, never of the ontology, drawn without repetition; the same seed, number and turn give
 the same ones in every run and for every algorithm. Trap: the file states some types of universities more than once.
@@ -22,15 +22,16 @@ MOST_TRIPLES = 5000
 
 
 class InstanceFacts:
-    """The lines of a file that are not of the ontology, in a random order that the seed fixes."""
+    """The lines of a file after those of its schema, by default LUBM's ontology, in a random order that the seed fixes."""
 
-    def __init__(self, file: Path, seed: int = 0) -> None:
+    def __init__(self, file: Path, seed: int = 0, schema: int | None = None) -> None:
         with file.open("rb") as stream:
             lengths = np.fromiter(map(len, stream), np.int64)
         self._text = np.memmap(file, np.uint8, "r")
         self._ends = np.cumsum(lengths)
         self._starts = self._ends - lengths
-        self._order = np.random.default_rng(seed).permutation(np.arange(_ontology_lines(), len(lengths)))
+        first = _ontology_lines() if schema is None else schema
+        self._order = np.random.default_rng(seed).permutation(np.arange(first, len(lengths)))
 
     def __len__(self) -> int:
         """Lines, some of which may be the same."""
