@@ -11,11 +11,11 @@ the pairs are quadratic: a functional property with four thousand values is four
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from evergraph.plan.compile import Plan
 from evergraph.plan.model import PARAMETER, Key, PlanAtom, PlanFilter, PlanRule, Value, is_parameter, is_variable
-from evergraph.plan.schema import assemble
+from evergraph.plan.schema import Rules, assemble
 from evergraph.plan.shapes import digest, unswitched
 from evergraph.rules.model import Operator
 
@@ -53,7 +53,7 @@ def grouped(rule: PlanRule, same: int) -> tuple[PlanRule, ...]:
         return (rule,)
     else:
         found = [PlanRule(rule.name, PlanAtom(name, (*group, end)), rule.body, (), filters) for end in (one, other)]
-    if not unequal and not any(atom.open or isinstance(atom.relation, int) for atom in (*sides[0], *sides[1])):
+    if not unequal and not any(map(_is_triple, (*sides[0], *sides[1]))):
         itself = PlanAtom(same, ("?y", "?y"))
         found.append(PlanRule(rule.name, itself, (PlanAtom(name, (*(f"?z{i}" for i in range(len(group))), "?y")),)))
     return tuple(found)
@@ -90,7 +90,7 @@ def reflexive_constants(rules: Iterable[PlanRule], same: int) -> Iterator[PlanRu
     seen: set[PlanRule] = set()
     for rule in rules:
         head = rule.head
-        if not (head.open or isinstance(head.relation, int)):
+        if not _is_triple(head):
             continue
         given = [atom for atom in rule.body if is_parameter(atom.relation)]
         for term in (head.relation, *head.args):
@@ -101,6 +101,51 @@ def reflexive_constants(rules: Iterable[PlanRule], same: int) -> Iterator[PlanRu
                 if made not in seen:
                     seen.add(made)
                     yield made
+
+
+def irreflexive(plan: Plan) -> Plan:
+    """The plan without ≈4, for an engine that sees to it itself. Cost: linear in the compiled rules."""
+    assert plan.same is not None
+    itself = set(reflexive(plan.same))
+    return replace(plan, strata=tuple(_without(rules, itself, plan.type_id) for rules in plan.strata))
+
+
+def _without(rules: Rules, less: set[PlanRule], type_id: int) -> Rules:
+    return assemble(((r, guard) for r, guard in zip(rules.rules, rules.guards, strict=True) if r not in less), type_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """Where triples that rules derive may have names from that no triple had."""
+
+    ids: frozenset[int]
+    columns: frozenset[tuple[Key, int]]
+    """Of parameter relations."""
+    anywhere: bool
+    """Whether named relations may bring any."""
+
+
+def brought(plan: Plan) -> Brought:
+    """Cost: linear in the compiled rules."""
+    ids: set[int] = set()
+    columns: set[tuple[Key, int]] = set()
+    anywhere = False
+    for rule in (rule for rules in plan.strata for rule in rules.rules):
+        if not _is_triple(rule.head):
+            continue
+        known = {term for atom in rule.body if _is_triple(atom) for term in (atom.relation, *atom.args)}
+        for term in {rule.head.relation, *rule.head.args} - known:
+            given = [atom for atom in rule.body if is_parameter(atom.relation) and term in atom.args]
+            columns.update((atom.relation, atom.args.index(term)) for atom in given)
+            if isinstance(term, int):
+                ids.add(term)
+            elif not given:
+                anywhere = True
+    return Brought(frozenset(ids), frozenset(columns), anywhere)
+
+
+def _is_triple(atom: PlanAtom) -> bool:
+    return atom.open or isinstance(atom.relation, int)
 
 
 def constants(plan: Plan) -> set[int]:

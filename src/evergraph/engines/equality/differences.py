@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from evergraph.engines.arrays import Array
-from evergraph.engines.equality.expansion import Expansion, expanded
-from evergraph.engines.equality.merging import mentioning
+from evergraph.engines.arrays import U64, Array
+from evergraph.engines.base import Counts, by_name
+from evergraph.engines.equality.expansion import Expansion, expanded, products
+from evergraph.engines.equality.merging import about
+from evergraph.engines.equality.names import Names
 from evergraph.engines.relation import Relation, Run, alike
 from evergraph.plan.model import Key
 from evergraph.plan.shapes import hidden
@@ -34,37 +37,52 @@ def net(before: Relations, after: Relations) -> tuple[Runs, Runs]:
     return came, went
 
 
-def moved_rows(some: Expansion, other: Expansion, changed: Array) -> Runs:
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Facts of one graph that another lacks, as what stands for them: `names` are those that both graphs have together."""
+
+    names: Names
+    runs: Runs
+
+    def counts(self) -> Counts:
+        """How many facts these are, by relation. Nothing is expanded."""
+        found = {key: products(self.names, run) * len(_members(self.names, key)) for key, run in self.runs.items()}
+        return by_name(found)
+
+    def rows(self) -> Runs:
+        """All of them. Cost: linear in that."""
+        out: Runs = {}
+        for key, run in self.runs.items():
+            for name in _members(self.names, key):
+                out[name] = expanded(self.names, run)
+        return out
+
+
+def moved(some: Expansion, other: Expansion, changed: Array) -> Moved:
     """The facts of one graph that are not in another; `changed` are the names that have different representatives in them.
 
-    Cost: what the normal forms that differ stand for, and those that mention a clique that differs.
+    In words: a clique falls into the parts of it that are cliques of the other graph too; facts about it are taken for each of
+    these parts, and not for each name. Cost: the normal forms that differ or mention a clique that does, times these parts.
     """
     arrays = some.names.arrays
     cliques = arrays.distinct(some.names.of(changed)) if len(changed) else changed
+    parts_of, together = some.names.parts(other.names, cliques)
+    rows = about({key: relation for key, relation in some.relations.items() if not hidden(key)}, cliques)
+    for key, run in net(other.relations, some.relations)[0].items():
+        rows[key] = rows[key].merge(run.without(rows[key])) if key in rows else run
     out: Runs = {}
-    for key, relation in some.relations.items():
-        if hidden(key):
-            continue
-        known = other.relations.get(key)
-        whole = isinstance(key, int) and len(cliques) and bool((cliques == key).any())
-        parts = [] if alike(relation, known) else [relation.less(known)]
-        if whole:
-            parts = [relation.rows()]
-        elif len(cliques):
-            parts.append(mentioning(relation, cliques).words)
-        if not parts:
-            continue
-        run = expanded(some.names, Run(arrays, relation.arity, arrays.unique(parts)))
-        for name in _members(some, key):
+    for key, normal in rows.items():
+        run = expanded(parts_of, normal)
+        for name in _members(parts_of, key):
             new = run.where(~other.contains(name, row_columns(run), len(run)))
             if len(new):
                 out[name] = new
-    return out
+    return Moved(together, out)
 
 
-def _members(view: Expansion, key: Key) -> list[Key]:
+def _members(names: Names, key: Key) -> list[Key]:
     """The predicates that one stands for."""
     if not isinstance(key, int):
         return [key]
-    xp = view.names.arrays.xp
-    return [int(name) for name in view.names.members(xp.asarray([key], dtype="uint64"))[1].tolist()]
+    column = names.arrays.xp.asarray([key], dtype=U64)
+    return [int(name) for name in names.members(column)[1].tolist()]

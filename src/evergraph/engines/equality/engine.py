@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cache
 from typing import Protocol
 
 import numpy as np
@@ -22,10 +23,10 @@ import numpy as np
 from evergraph.engines.arrays import U64, Array
 from evergraph.engines.base import Change, Closed, Counts, Difference, Engine, Facts, Keep, Missed, Which, by_name, together
 from evergraph.engines.changes import Changed, Held, changes
-from evergraph.engines.equality.differences import moved_rows, net, row_columns
+from evergraph.engines.equality.differences import moved, net, row_columns
 from evergraph.engines.equality.expansion import Expansion
 from evergraph.engines.equality.explicit import Explicit
-from evergraph.engines.equality.merging import normalised, stale
+from evergraph.engines.equality.merging import about, normalised
 from evergraph.engines.equality.names import Names
 from evergraph.engines.equality.unravel import Unravelling
 from evergraph.engines.kernel import Kernel
@@ -59,6 +60,12 @@ class Merging(Engine, Protocol):
         `names` are all names as they are now. With `bulk` relations are read as a whole; what is `pending` stays arrived.
         Returns whether rules mention a name that changed.
         """
+
+    def reflect(self) -> bool:
+        """Let names that rules have brought be the same as themselves (≈4), if rules do not; whether there is more to close."""
+
+    def normalise(self) -> None:
+        """Bring what arrived into normal form."""
 
     def recall(self, names: Names) -> None:
         """Go on with these names, which the facts have already."""
@@ -99,7 +106,7 @@ class _State:
 
     names: Names
     explicit: Explicit | None
-    held: Relations
+    view: Expansion
     given: Relations
 
 
@@ -120,22 +127,23 @@ class Rewriting:
         self._pending: list[Facts] = []
         self._doubtful: dict[Key, Run] = {}
         self._missed = Missed()
-        self._grown = True
-        """Whether nothing can have gone in this update."""
+        self._grown = self._shrunk = True
+        """Whether nothing can have gone in this update; whether nothing can have come."""
         self._saved = self._state()
 
     def fresh(self, plan: Plan) -> Rewriting:
         raise NotImplementedError("no algorithm that needs another engine keeps representatives")
 
     def _state(self) -> _State:
-        return _State(self.names, self._explicit, dict(self.below.held()), dict(self.below.given()))
+        return _State(self.names, self._explicit, self._expansion(), dict(self.below.given()))
 
     # -- updates -----------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
         self.below.begin()
         self._saved = self._state()
-        self._pending, self._doubtful, self._missed, self._grown = [], {}, Missed(), True
+        self._pending, self._doubtful, self._missed = [], {}, Missed()
+        self._grown = self._shrunk = len(self.below.plans[0].strata) == 1
 
     def rollback(self) -> None:
         self.below.rollback()
@@ -149,6 +157,7 @@ class Rewriting:
 
     def insert(self, facts: Facts) -> bool:
         self._pending.append(facts)
+        self._shrunk = self._shrunk and not _size(facts)
         there = sum(self.below.counts(Which.ALL).values())
         return not there or _size(facts) > there
 
@@ -192,22 +201,22 @@ class Rewriting:
 
     def close(self, stratum: int, full: bool) -> Closed:
         """Close under the rules and under equality. Cost: that below, and the facts that mention a name that is merged."""
-        self._take_in(full)
+        self._take_in()
         again = self._merge(full, pending=not full)
         done = self.below.close(stratum, full or again == _Merged.ALL)
-        while again := self._merge(full, pending=False):
+        while (again := self._merge(full, pending=False)) or self.below.reflect():
             more = self.below.close(stratum, again == _Merged.ALL)
             done = Closed(done.rounds + more.rounds, done.derivations + more.derivations, done.examined + more.examined)
         self._view = None
         return done
 
-    def _take_in(self, full: bool) -> None:
+    def _take_in(self) -> None:
         """Insert what is to be inserted; it arrives in normal form."""
         pending, self._pending = self._pending, []
         for facts in pending:
             self.below.insert(facts)
-        if pending and len(self.names):
-            self.below.rename(self.names, self.names, full, True)
+        if pending:
+            self.below.normalise()
 
     def _merge(self, bulk: bool, pending: bool) -> _Merged:
         """Merge names that are the same; says what is to be closed after that."""
@@ -221,40 +230,37 @@ class Rewriting:
         raise NotImplementedError("no algorithm that replaces facts keeps representatives")
 
     def forget_derived(self, counting: bool = False) -> None:
-        self._take_in(True)
+        self._take_in()
         self.names = Names.none(self.below.kernel.arrays)
         self.below.recall(self.names)
         self.below.forget_derived()
-        self._grown = False
         self._view = None
 
     def count(self) -> int:
         raise NotImplementedError("facts of a normalised graph are not counted")
 
     def commit(self) -> Change:
-        """The net change of what readers see. Cost: the change; after insertions only, that of counting facts."""
+        """The net change of what readers see. Cost: the change; nothing is expanded before somebody asks for the facts."""
         saved, now = self._saved, self._state()
         if self._explicit is not None:
             self._explicit = self._found_explicit()
         self.below.done()
         self._view = None
-        before, after = Expansion(saved.held, saved.names), self._expansion()
+        before, after = saved.view, self._expansion()
         became, ceased = net(saved.given, now.given)
         changed = now.names.less(saved.names)
+        after.count_from(before, changed)
 
-        def came() -> dict[Key, Run]:
-            return moved_rows(after, before, changed)
+        def difference(some: Expansion, other: Expansion, explicit: Mapping[Key, Run], only: bool) -> Difference:
+            """What one graph has and the other lacks; `only` if the other has nothing that this one lacks."""
+            rest = {k: run.where(~other.contains(k, row_columns(run), len(run))) for k, run in explicit.items()}
+            facts = cache(lambda: moved(some, other, changed))
+            total = _less(by_name(some.sizes()), by_name(other.sizes())) if only else facts().counts()
+            return Difference(_by_name(explicit), _less(total, _by_name(rest)), lambda: _columns(facts().rows()))
 
-        def went() -> dict[Key, Run]:
-            return moved_rows(before, after, changed)
-
-        if self._grown:
-            derived = _counts_more(before, after, became)
-            return Change(Difference(_by_name(became), derived, lambda: _columns(came())))
-        arrived, left = came(), went()
         return Change(
-            Difference(_by_name(became), _derived(arrived, now.given), lambda: _columns(arrived)),
-            Difference(_by_name(ceased), _derived(left, saved.given), lambda: _columns(left)),
+            difference(after, before, became, self._grown) if not self._shrunk else Difference(),
+            difference(before, after, ceased, self._shrunk) if not self._grown else Difference(),
         )
 
     # -- stores ------------------------------------------------------------------------------------------------------
@@ -264,7 +270,7 @@ class Rewriting:
         if names is not None and len(names):
             self.names = names
             self.below.recall(names)
-            gone = stale(facts.all, names, False)
+            gone = about(facts.all, names.moved, False)
             kept = {key: r.remove(gone[key]) if key in gone else r for key, r in facts.all.items()}
             facts = Held({key: r for key, r in kept.items() if len(r)}, facts.explicit)
         self.below.load(facts)
@@ -278,7 +284,7 @@ class Rewriting:
         saved = self._saved
         old = saved.explicit if saved.explicit is not None else Explicit.of(saved.given, saved.names)
         new = self._explicit = self._found_explicit()
-        before = Held(_with(saved.held, old.apart()), saved.given)
+        before = Held(_with(saved.view.relations, old.apart()), saved.given)
         return changes(before, Held(_with(self.below.held(), new.apart()), dict(self.below.given())))
 
     def count_changes(self) -> tuple[bool, list[Counted]]:
@@ -351,16 +357,8 @@ def _by_name(runs: Mapping[Key, Run]) -> Counts:
     return by_name({key: len(run) for key, run in runs.items()})
 
 
-def _derived(runs: Mapping[Key, Run], explicit: Relations) -> Counts:
-    return _by_name({key: run.without(explicit.get(key)) for key, run in runs.items()})
-
-
-def _counts_more(before: Expansion, after: Expansion, became: Mapping[Key, Run]) -> Counts:
-    """How many facts came that are not explicit, when none went."""
-    old, new = by_name(before.sizes()), by_name(after.sizes())
-    fresh = {k: len(run) - int(before.contains(k, row_columns(run), len(run)).sum()) for k, run in became.items()}
-    given = by_name(fresh)
-    found = {name: n - old.get(name, 0) - given.get(name, 0) for name, n in new.items()}
+def _less(some: Counts, others: Counts) -> Counts:
+    found = {name: n - others.get(name, 0) for name, n in some.items()}
     return {name: n for name, n in found.items() if n}
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from evergraph.engines.arrays import Array
 from evergraph.engines.equality.merging import mentioning
 from evergraph.engines.equality.names import Names
-from evergraph.engines.relation import Relation, Run
+from evergraph.engines.relation import Relation, Run, alike
 from evergraph.plan.model import Key
 from evergraph.plan.shapes import hidden
 
@@ -62,6 +62,19 @@ class Expansion(Mapping[Key, Relation]):
     def sizes(self) -> dict[Key, int]:
         return {key: self.size(key) for key in self}
 
+    def count_from(self, last: Expansion, changed: Array) -> None:
+        """Count by what was counted before; `changed` are the names that have other representatives. Cost: the change."""
+        arrays = self.names.arrays
+        parts = [names.of(changed) for names in (self.names, last.names)]
+        cliques = arrays.distinct(arrays.xp.concatenate(parts))
+        for key, relation in self.relations.items():
+            old, count = last.relations.get(key), last._sizes.get(key)
+            if old is None or count is None or hidden(key):
+                continue
+            gained = _changed(relation, old, cliques)
+            lost = _changed(old, relation, cliques)
+            self._sizes[key] = count + products(self.names, gained) - products(last.names, lost)
+
     def contains(self, key: Key, columns: Sequence[Array], count: int) -> Array:
         """For each row, whether it is a fact."""
         arrays = self.names.arrays
@@ -73,15 +86,28 @@ class Expansion(Mapping[Key, Relation]):
     def _count(self, relation: Relation) -> int:
         if not len(self.names):
             return len(relation)
-        words = relation.rows()
-        product = np.ones(len(relation), np.int64)
-        for place in range(relation.arity):
-            product = product * self.names.sizes(relation.base.arrays.column(words, place))
-        return int(product.sum())
+        return products(self.names, Run(relation.base.arrays, relation.arity, relation.rows()))
 
     def _expanded(self, relation: Relation) -> Relation:
         found = mentioning(relation, self.names.cliques()[0]) if len(self.names) else None
         return relation if not found else relation.add(expanded(self.names, found).without(found))
+
+
+def _changed(some: Relation, other: Relation, cliques: Array) -> Run:
+    """The rows of one relation that another lacks, or that mention one of these names."""
+    arrays = some.base.arrays
+    parts = [] if alike(some, other) else [some.less(other)]
+    if len(cliques):
+        parts.append(mentioning(some, cliques).words)
+    return Run(arrays, some.arity, arrays.unique([arrays.empty(some.arity), *parts]))
+
+
+def products(names: Names, run: Run) -> int:
+    """How many facts these stand for."""
+    product = np.ones(len(run), np.int64)
+    for place in range(run.arity):
+        product = product * names.sizes(run.column(place))
+    return int(product.sum())
 
 
 def expanded(names: Names, run: Run) -> Run:

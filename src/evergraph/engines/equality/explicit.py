@@ -11,8 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from evergraph.engines.arrays import U64, Array
-from evergraph.engines.equality.merging import stale
+from evergraph.engines.equality.merging import about
 from evergraph.engines.equality.names import Names
 from evergraph.engines.relation import Relation, Run
 from evergraph.plan.model import Key
@@ -23,13 +25,19 @@ Runs = dict[Key, Run]
 class Explicit:
     """The explicit facts under one set of names. Nothing changes one: `after` gives the next."""
 
-    def __init__(self, facts: Mapping[Key, Relation], names: Names, aside: Mapping[Key, Relation]) -> None:
-        self.facts, self.names, self.aside = facts, names, aside
+    def __init__(
+        self, facts: Mapping[Key, Relation], names: Names, aside: Mapping[Key, Relation], mentions: Array
+    ) -> None:
+        self.facts, self.names, self.aside, self.mentions = facts, names, aside, mentions
+        """`mentions` says of each id in how many places of triples it stands."""
 
     @staticmethod
     def of(facts: Mapping[Key, Relation], names: Names) -> Explicit:
-        """Cost: linear in the facts that mention a moved name, where they are indexed; else in all."""
-        return Explicit(facts, names, _put({}, _beside(names, stale(facts, names, True) if len(names) else {})))
+        """Cost: linear in the facts."""
+        arrays = names.arrays
+        columns = [c for key, r in facts.items() if isinstance(key, int) for c in _mentioned(key, Run(arrays, 2, r.rows()))]
+        mentions = arrays.xp.bincount(arrays.xp.concatenate([arrays.xp.zeros(0, np.int64), *columns]))
+        return Explicit(facts, names, _put({}, _beside(names, about(facts, names.moved, False))), mentions)
 
     def after(self, facts: Mapping[Key, Relation], names: Names) -> Explicit:
         """When facts came or went and names changed. Cost: these, and the facts that mention a name that changed."""
@@ -43,12 +51,27 @@ class Explicit:
             for some, others, out in ((before, now, old), (now, before, new)):
                 if some is not None:
                     out[key] = Run(some.base.arrays, some.arity, some.less(others))
-        if len(changed):
-            asked = Names(names.arrays, changed, changed + U64(1))
-            for relations, out in ((self.facts, old), (facts, new)):
-                for key, run in stale(relations, asked, True).items():
-                    out[key] = out[key].merge(run.without(out[key])) if key in out else run
-        return Explicit(facts, names, _put(_take(self.aside, _beside(self.names, old)), _beside(names, new)))
+        mentions = self._counted(old, new)
+        for relations, out in ((self.facts, old), (facts, new)):
+            for key, run in about(relations, changed).items():
+                out[key] = out[key].merge(run.without(out[key])) if key in out else run
+        aside = _put(_take(self.aside, _beside(self.names, old)), _beside(names, new))
+        return Explicit(facts, names, aside, mentions)
+
+    def _counted(self, old: Runs, new: Runs) -> Array:
+        """How often ids are mentioned when facts went and came. Cost: these, and a copy."""
+        xp = self.names.arrays.xp
+        less, more = (
+            xp.concatenate([xp.zeros(0, np.int64), *(c for k, run in runs.items() if isinstance(k, int) for c in _mentioned(k, run))])
+            for runs in (old, new)
+        )
+        if not len(less) and not len(more):
+            return self.mentions
+        counts = xp.zeros(max(len(self.mentions), int(more.max()) + 1 if len(more) else 0), np.int64)
+        counts[: len(self.mentions)] = self.mentions
+        xp.subtract.at(counts, less, 1)
+        xp.add.at(counts, more, 1)
+        return counts
 
     def behind(self, facts: Mapping[Key, Run]) -> Runs:
         """The explicit facts that facts in normal form stand for. Cost: a search for each, and what is found."""
@@ -76,17 +99,17 @@ class Explicit:
         return {key: Run(r[0].arrays, r[0].arity, r[0].arrays.unique([one.words for one in r])) for key, r in out.items()}
 
     def mentioned(self, ids: Array) -> Array:
-        """For each id, whether an explicit triple mentions it. Cost: a search for each in every relation."""
-        arrays = self.names.arrays
-        found = arrays.xp.zeros(len(ids), bool)
-        for key, relation in self.facts.items():
-            if isinstance(key, int) and len(relation):
-                found |= ids == U64(key)
-                rest = arrays.xp.flatnonzero(~found)
-                if not len(rest):
-                    break
-                found[rest] = relation.has(0, ids[rest]) | relation.has(1, ids[rest])
-        return found
+        """For each id, whether an explicit triple mentions it."""
+        xp, count = self.names.arrays.xp, len(self.mentions)
+        if not count:
+            return xp.zeros(len(ids), bool)
+        return (ids < U64(count)) & (self.mentions[xp.minimum(ids, U64(count - 1))] > 0)
+
+
+def _mentioned(key: int, run: Run) -> list[Array]:
+    """The ids of triples, one for each place in which they stand."""
+    xp = run.arrays.xp
+    return [xp.full(len(run), key, np.int64), run.column(0).astype(np.int64), run.column(1).astype(np.int64)]
 
 
 def _beside(names: Names, runs: Mapping[Key, Run]) -> dict[Key, list[Run]]:

@@ -14,10 +14,10 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from evergraph.engines.arrays import Array, Arrays, Words
+from evergraph.engines.arrays import LOW, MANY, SHIFT, Array, Arrays, Words
 from evergraph.engines.equality.names import Names
 from evergraph.engines.kernel import Kernel
-from evergraph.engines.relation import Relation, Run
+from evergraph.engines.relation import Order, Relation, Run
 from evergraph.engines.shard import Shard
 from evergraph.plan.equality import ONE_IF_UNEQUAL, is_group
 from evergraph.plan.model import Key
@@ -86,6 +86,12 @@ def mentioning(relation: Relation, ids: Array, index: bool = True) -> Run:
     Cost: a search for each id where the rows are, or shall be (`index`), in the order of the argument; linear otherwise.
     """
     arrays = relation.base.arrays
+    if len(relation) <= MANY:
+        rows = Run(arrays, relation.arity, relation.rows())
+        mask = arrays.xp.zeros(len(rows), bool)
+        for place in range(relation.arity):
+            mask |= arrays.contains((ids,), (rows.column(place),))
+        return rows.where(mask)
     parts: list[Words] = [arrays.empty(relation.arity)]
     for run, minus in relation.parts():
         for place in range(relation.arity):
@@ -100,8 +106,32 @@ def _having(run: Run, place: int, ids: Array, index: bool) -> Run:
     order = (place, *(i for i in range(run.arity) if i != place))
     if order not in run.orders and not (index and len(ids) * SCAN < len(run)):
         return run.where(marked(arrays, ids, run.column(place)))
-    words = run.in_order(order)
-    low, high = arrays.find_ranges(words, [ids], len(ids))
+    low, high = arrays.find_ranges(run.in_order(order), [ids], len(ids))
+    return _rows_at(run, order, low, high)
+
+
+def few_mentioning(relation: Relation, ids: Array, most: int) -> tuple[Run, Array]:
+    """Up to so many rows for each id and place in which they have it, and for each id whether these are all.
+
+    Cost: a search for each id, and the rows that are found.
+    """
+    arrays = relation.base.arrays
+    parts: list[Words] = [arrays.empty(relation.arity)]
+    complete = arrays.xp.ones(len(ids), bool)
+    for run, minus in relation.parts():
+        for place in range(relation.arity):
+            order = (place, *(i for i in range(run.arity) if i != place))
+            words = run.in_order(order)
+            low, high = arrays.find_ranges(words, [ids], len(ids))
+            complete &= high - low <= most
+            found = _rows_at(run, order, low, arrays.xp.minimum(high, low + most))
+            parts.append((found if minus is None else found.without(minus)).words)
+    return Run(arrays, relation.arity, arrays.unique(parts)), complete
+
+
+def _rows_at(run: Run, order: Order, low: Array, high: Array) -> Run:
+    """The rows in ranges of a run in one of its orders, in any order."""
+    arrays, words = run.arrays, run.in_order(order)
     _, at = arrays.expand(low, high)
     rows = tuple(w[at] for w in words)
     columns = [arrays.column(rows, order.index(i)) for i in range(run.arity)]
@@ -118,6 +148,26 @@ def marked(arrays: Arrays, ids: Array, column: Array) -> Array:
     marks = arrays.xp.zeros(top + 2, bool)
     marks[ids] = True
     return marks[arrays.xp.minimum(column, np.uint64(top + 1))]
+
+
+def names_of(arrays: Arrays, facts: Mapping[Key, Words]) -> Array:
+    """The names of triples, in order. Cost: linear in them; ids are dense, so that marking them does where there are many."""
+    xp = arrays.xp
+    triples = {key: words[0] for key, words in facts.items() if isinstance(key, int) and len(words[0])}
+    if not triples:
+        return xp.empty(0, np.uint64)
+    predicates = xp.asarray(sorted(triples), dtype=np.uint64)
+    count = sum(map(len, triples.values()))
+    top = max(int(predicates[-1]), *(int(max(int(w[-1] >> SHIFT), int((w & LOW).max()))) for w in triples.values()))
+    if top > 8 * count:
+        columns = [c for w in triples.values() for c in (w >> SHIFT, w & LOW)]
+        return arrays.distinct(xp.concatenate([predicates, *columns]))
+    seen = xp.zeros(top + 1, bool)
+    seen[predicates] = True
+    for block in arrays.blocks(list(triples.values())):
+        seen[block >> SHIFT] = True
+        seen[block & LOW] = True
+    return xp.flatnonzero(seen).astype(np.uint64)
 
 
 def normal_forms(names: Names, key: Key, run: Run) -> Iterator[tuple[Key, Run]]:
@@ -141,34 +191,37 @@ def normalised(names: Names, runs: Mapping[Key, Run]) -> dict[Key, Run]:
     }
 
 
-def stale(relations: Mapping[Key, Relation], changed: Names, index: bool) -> dict[Key, Run]:
-    """The facts that mention a name for which another stands now."""
+def about(relations: Mapping[Key, Relation], ids: Array, index: bool = True) -> dict[Key, Run]:
+    """The facts that mention one of these ids, which are in order, as a predicate too. Cost: that of `mentioning` for each."""
     out: dict[Key, Run] = {}
+    if not len(ids):
+        return out
     for key, relation in relations.items():
-        if isinstance(key, int) and changed.name(key) != key:
+        if isinstance(key, int) and bool((ids == np.uint64(key)).any()):
             found = Run(relation.base.arrays, relation.arity, relation.rows())
         else:
-            found = mentioning(relation, changed.moved, index)
+            found = mentioning(relation, ids, index)
         if len(found):
             out[key] = found
     return out
 
 
-def rename(shard: Shard, changed: Names, index: bool, pending: bool) -> None:
+def rename(shard: Shard, changed: Names, index: bool, pending: bool, among: Mapping[Key, Relation] | None = None) -> None:
     """Let facts that mention a moved name give way to their normal forms, which arrive; what is `pending` stays arrived.
 
+    Facts are looked for `among` some, where others are known to have none.
     Where rules compare values, facts about names that stand for more than before arrive again: a comparison holds of a clique
     when it holds of one of its names.
     """
     relations, arrived = shard.relations, shard.fixpoint.arrived if pending else {}
-    gone = stale(relations, changed, index)
+    gone = about(relations if among is None else among, changed.moved, index)
     for key, run in gone.items():
         relations[key] = relations[key].remove(run)
     for key in [key for key, relation in relations.items() if isinstance(key, int) and not len(relation)]:
         del relations[key]
     for scheduler in shard.schedulers:
         scheduler.forget_if_changed({key: Relation(run) for key, run in gone.items()})
-    again = stale(relations, _standing(changed), index) if shard.compares else {}
+    again = about(relations, changed.cliques()[0], index) if among is None and shard.compares else {}
     shard.begin()
     fixpoint = shard.fixpoint
     for runs, less in ((arrived, gone), (again, {})):
@@ -178,9 +231,3 @@ def rename(shard: Shard, changed: Names, index: bool, pending: bool) -> None:
                 fixpoint.before[key] = fixpoint.before.get(key, relations[key]).remove(kept)
                 fixpoint.arrived.add(key, kept)
     fixpoint.insert(normalised(changed, gone))
-
-
-def _standing(changed: Names) -> Names:
-    """The representatives of changed names, to look for facts about them."""
-    found = changed.cliques()[0]
-    return Names(changed.arrays, found, found)

@@ -21,6 +21,7 @@ class Names:
         self.arrays, self.moved, self.represented = arrays, moved, represented
         self._dense: Array | None = None
         self._sizes: Array | None = None
+        self._relation: Relation | None = None
         self._by_clique: tuple[Array, Array] | None = None
 
     @staticmethod
@@ -91,7 +92,7 @@ class Names:
     def members(self, column: Array) -> tuple[Array, Array]:
         """The names that each representative of a column stands for: its place in the column, and the name."""
         xp = self.arrays.xp
-        pairs = self.relation().base.in_order((1, 0)) if len(self.moved) else self.arrays.empty(2)
+        pairs = self.relation().base.in_order((1, 0))
         low, high = self.arrays.find_ranges(pairs, [column], len(column))
         number, index = self.arrays.expand(low, high)
         names = self.arrays.column(tuple(w[index] for w in pairs), 1)
@@ -99,7 +100,9 @@ class Names:
 
     def relation(self) -> Relation:
         """Moved names with what stands for them, as a relation."""
-        return Relation(Run(self.arrays, 2, (self.moved << SHIFT | self.represented,)))
+        if self._relation is None:
+            self._relation = Relation(Run(self.arrays, 2, (self.moved << SHIFT | self.represented,)))
+        return self._relation
 
     # -- changing ----------------------------------------------------------------------------------------------------
 
@@ -120,6 +123,26 @@ class Names:
         moved = xp.concatenate([self.moved, changed.moved])
         order = xp.argsort(moved)
         return Names(arrays, moved[order], xp.concatenate([represented, changed.represented])[order]), changed
+
+    def parts(self, other: Names, cliques: Array) -> tuple[Names, Names]:
+        """Cliques of this by what stands for their names there: each part under the representative here, names under parts.
+
+        Cliques that are not among these are one part. Cost: the names of these cliques, and a copy of the moved names.
+        """
+        arrays, xp = self.arrays, self.arrays.xp
+        number, members = self.members(cliques)
+        there = other.of(members)
+        rank = xp.where(members == cliques[number], U64(0), members + U64(1))
+        order = arrays.differences.lexsort((cliques[number], there, rank))
+        clique, part, names = (w[order] for w in (cliques[number], there, members))
+        starts = xp.ones(len(names), bool)
+        starts[1:] = (clique[1:] != clique[:-1]) | (part[1:] != part[:-1])
+        first = names[xp.flatnonzero(starts)][xp.cumsum(starts) - 1]
+        rest = ~arrays.contains((arrays.distinct(members),), (self.moved,))
+        together = Names.of_pairs(
+            arrays, xp.concatenate([self.moved[rest], names]), xp.concatenate([self.represented[rest], first])
+        )
+        return Names.of_pairs(arrays, first[starts], clique[starts]), together
 
     def less(self, other: Names) -> Array:
         """The names that have another representative there, in order. Cost: linear in both."""

@@ -37,6 +37,8 @@ class Restricted:
         """Representatives in the large graph of facts that follow: at least one of what each stands for does."""
         self._waiting: dict[Key, list[Words]] = {}
         self._arities: dict[Key, int] = {}
+        self._whole = names.arrays.xp.empty(0, U64)
+        """Cliques of the large graph whose names are all the same here."""
         self._named = constants(plan)
 
     @property
@@ -84,6 +86,7 @@ class Restricted:
             if len(left):
                 self._note()
                 self.names, changed = self.names.merged(left, right, self.same)
+                self._find_whole(changed)
                 shard.kernel.names = self.names
                 rename(shard, changed, True, pending)
                 if self._named & set(changed.moved.tolist()):
@@ -122,16 +125,18 @@ class Restricted:
 
     def whole(self, column: Array) -> Array:
         """For each representative of the large graph, whether all that it stands for is still the same."""
-        xp, arrays = self.shard.arrays.xp, self.shard.arrays
-        out = xp.ones(len(column), bool)
-        many = xp.flatnonzero(~self.outer.alone(column))
-        if len(many):
-            reps = arrays.distinct(column[many])
-            place, members = self.outer.members(reps)
-            now = self.names.of(members)
-            split = arrays.distinct(place[now != self.names.of(reps)[place]].astype(column.dtype))
-            out[many] = ~arrays.contains((reps[split],), (column[many],))
-        return out
+        out = self.outer.alone(column)
+        return out if bool(out.all()) else out | self.shard.arrays.contains((self._whole,), (column,))
+
+    def _find_whole(self, changed: Names) -> None:
+        """Which cliques have become whole with these names. Cost: the names of those that these are of."""
+        arrays = self.shard.arrays
+        cliques = arrays.distinct(self.outer.of(changed.moved))
+        place, members = self.outer.members(cliques)
+        apart = place[self.names.of(members) != self.names.of(cliques)[place]]
+        whole = arrays.xp.ones(len(cliques), bool)
+        whole[apart] = False
+        self._whole = arrays.distinct(arrays.xp.concatenate([self._whole, cliques[whole]]))
 
     def disproved(self, facts: Mapping[Key, Run]) -> Runs:
         """Facts of the large graph of which nothing that they stand for follows, as far as is known."""

@@ -17,24 +17,86 @@ Cost: the facts in doubt, what they stand for, and the instances behind and befo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from evergraph.engines.arrays import SHIFT, U64, Array
 from evergraph.engines.delta import Delta
 from evergraph.engines.equality.explicit import Explicit
-from evergraph.engines.equality.merging import mentioning, normalised
+from evergraph.engines.equality.merging import about, few_mentioning, mentioning, normalised
 from evergraph.engines.equality.names import Names
 from evergraph.engines.equality.restricted import Restricted, Runs, join, join_runs, runs_of
 from evergraph.engines.fixpoint import Fed, Fixpoint, Found
 from evergraph.engines.kernel import Kernel, Table
 from evergraph.engines.relation import Relation, Run
+from evergraph.engines.retreat import rederive
+from evergraph.engines.shard import Shard
 from evergraph.plan.compile import Plan
 from evergraph.plan.equality import is_group, reflexive
 from evergraph.plan.model import Key, PlanRule
 from evergraph.plan.schedule import Task, one_loop
 
 Relations = Mapping[Key, Relation]
+MORE = 16
+"""How many times more facts are looked at than before, where one is enough."""
+
+
+def reads(rules: Sequence[PlanRule], held: Relations, same: int) -> bool:
+    """Whether one of these rules could use an equality in the graph as it is. Cost: a search for each rule."""
+    for rule in rules:
+        if any(not atom.open and not len(held.get(atom.relation, ())) for atom in rule.body):
+            continue
+        for atom in rule.body:
+            if atom.relation == same or (atom.open and _may_be(atom.relation, rule, held, same)):
+                return True
+    return False
+
+
+def brings(rules: Sequence[PlanRule], held: Relations, same: int) -> bool:
+    """Whether one of these rules could make a name the same as itself that it does not read in a triple."""
+    for rule in rules:
+        head = rule.head
+        if head.relation == same or (head.open and _may_be(head.relation, rule, held, same)):
+            read = {term for atom in rule.body if atom.open or isinstance(atom.relation, int) for term in atom.args}
+            if not read.issuperset(head.args) and all(atom.open or len(held.get(atom.relation, ())) for atom in rule.body):
+                return True
+    return False
+
+
+def _may_be(variable: Key, rule: PlanRule, held: Relations, name: int) -> bool:
+    """Whether all relations that bind a variable have this name for it."""
+    for atom in rule.body:
+        if not atom.open and variable in atom.args:
+            place, relation = atom.args.index(variable), held.get(atom.relation)
+            if relation is None or not relation.meets(place, relation.base.arrays.xp.asarray([name], dtype=U64)):
+                return False
+    return True
+
+
+class Certain(Mapping[Key, Relation]):
+    """Explicit facts and those that are known to follow, under their own names: true whatever else is."""
+
+    def __init__(self, explicit: Relations, known: Shard) -> None:
+        self.explicit, self.known = explicit, known
+        self._both: dict[Key, tuple[Relation, Relation]] = {}
+
+    def __getitem__(self, key: Key) -> Relation:
+        given, found = self.explicit.get(key), self.known.relations.get(key)
+        if given is None or found is None:
+            return self.explicit[key] if found is None else found
+        last = self._both.get(key)
+        if last is None or last[0] is not found:
+            last = self._both[key] = found, given.add(Run(given.base.arrays, given.arity, given.new(found.rows())))
+        return last[1]
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter({**self.explicit, **self.known.relations})
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.explicit or key in self.known.relations
 
 
 class Unravelling(Fixpoint):
@@ -52,9 +114,19 @@ class Unravelling(Fixpoint):
         self.rules = [rule for rule in current.strata[0].rules if rule not in itself]
         self.component = one_loop(Task(rule, None, (), False) for rule in self.rules)
         self.known = Restricted(written, names, self.same)
+        self.written = one_loop(Task(rule, None, (), False) for rule in written.strata[0].rules if rule not in itself)
+        self.certain = Certain(explicit.facts, self.known.shard)
+        self.fresh: Runs = {}
+        """Facts that are checked, and behind which nobody has looked."""
         self.expanded: dict[Key, Relation] = {}
         self.doubtful: dict[Key, Relation] = {}
         self.heads: Runs = {}
+        self.idle = not (reads(self.rules, held, self.same) or brings(self.rules, held, self.same))
+        """Whether equalities derive nothing: then c ≈ c holds while something mentions c, and is decided when all else is."""
+        self.dropped: list[Array] = []
+        self.exhausted = self.arrays.xp.empty(0, U64)
+        """Names of which every fact that mentions them has been asked about."""
+        self.patience = 1
 
     def run(self, goals: Runs) -> tuple[Names, Runs, Runs]:
         """What becomes of the names; the facts that come and those that go. `goals` are in normal form."""
@@ -76,10 +148,14 @@ class Unravelling(Fixpoint):
         self.heads = {}
         self._round(self.component, lost, older, {}, first=True)
         names = self._names_of(lost)
+        if self.idle:
+            alone = self.names.alone(names)
+            self.dropped.append(names[alone])
+            names = names[~alone]
         join_runs(self.heads, self._reflexive(self.held, names))
         parted = self._cliques(self._itself(lost))
         if len(parted):
-            join_runs(self.heads, self._mentioning(self.relations, parted))
+            join_runs(self.heads, about(self.relations, parted))
         return self.heads
 
     def _absorb(self, tasks: tuple[Task, ...], found: Found, feed: bool) -> Fed | None:
@@ -100,29 +176,31 @@ class Unravelling(Fixpoint):
     def _unproved(self, goals: Runs) -> Runs:
         """Look backward, level by level, until every goal is proved or nothing is left to look at (Algorithm 4)."""
         self._check(goals)
+        self.patience = 1
+        rest = goals
         while True:
-            rest = self.known.unproved(goals)
+            rest = self.known.unproved(rest)
             if not rest:
                 return rest
-            frontier = self._unexpanded()
-            if not frontier:
+            frontier, self.fresh = self.known.unproved(self.fresh), {}
+            behind = self._behind(frontier) if frontier else {}
+            join(self.expanded, frontier)
+            unseen = self._unseen()
+            if len(unseen):
+                join_runs(behind, self._some_mentioning(unseen))
+            if not (frontier or len(unseen)):
                 for key, run in self.known.disproved(runs_of(self.expanded)).items():
                     self.left[key] = self.left[key].remove(run.within(self.left[key]))
                 return rest
-            join(self.expanded, frontier)
-            self._check(self._behind(frontier))
+            self._check(behind)
 
-    def _unexpanded(self) -> Runs:
-        """Facts that are checked, not proved, and not expanded."""
-        found = {key: run.without(self.expanded.get(key)) for key, run in runs_of(self.known.checked).items()}
-        return self.known.unproved({key: run for key, run in found.items() if len(run)})
-
-    def _check(self, facts: Mapping[Key, Run]) -> Runs:
+    def _check(self, facts: Mapping[Key, Run]) -> None:
         """Ask about facts that nobody has asked about; what is explicit of them follows (lines 36 to 40)."""
-        found = {key: run.without(self.known.checked.get(key)) for key, run in facts.items()}
-        new = {key: run for key, run in found.items() if len(run)}
+        new = self._unchecked(facts)
         if not new:
-            return new
+            return
+        join_runs(self.fresh, new)
+        join_runs(new, self._support(new))
         given = self.explicit.behind(new)
         names = self._itself(new)
         if len(names):
@@ -130,24 +208,59 @@ class Unravelling(Fixpoint):
             members = self.arrays.distinct(members)
             members = members[self.explicit.mentioned(members)]
             join_runs(given, {self.same: Run(self.arrays, 2, (members << SHIFT | members,))})
+        join_runs(given, self._evident(new, given))
         self.known.check(new, given)
-        return new
+
+    def _unchecked(self, facts: Mapping[Key, Run]) -> Runs:
+        found = {key: run.without(self.known.checked.get(key)) for key, run in facts.items()}
+        return {key: run for key, run in found.items() if len(run)}
+
+    def _support(self, facts: Runs) -> Runs:
+        """What may have made the names of facts the same: needed for every one of them, and so asked about with them."""
+        cliques = self._cliques(self._names_of(facts, triples=False))
+        equal = self._unchecked(self._reflexive(self.left, cliques)) if len(cliques) else {}
+        if not equal:
+            return {}
+        groups = self._unchecked(self._groups(self._itself(equal)))
+        join_runs(equal, groups)
+        out = self._unchecked(self._bodies(equal))
+        join(self.expanded, equal)
+        join_runs(self.fresh, {key: run.without(facts.get(key)) for key, run in out.items()})
+        join_runs(out, equal)
+        return out
+
+    def _evident(self, facts: Runs, given: Runs) -> Runs:
+        """Facts that a rule derives at once from what is explicit or known to follow: nothing behind them need be checked.
+
+        Facts of whose names others are the same stand for more than one, and are left to the search.
+        """
+        alone = {key: self._alone(key, run).without(given.get(key)) for key, run in facts.items()}
+        asked = {key: Relation(run) for key, run in alone.items() if len(run)}
+        return rederive(self.known.shard.kernel, (self.written,), asked, self.certain) if asked else {}
+
+    def _alone(self, key: Key, run: Run) -> Run:
+        mask = self.arrays.xp.ones(len(run), bool)
+        for column in (run.column(i) for i in range(run.arity)):
+            mask &= self.names.alone(column)
+        if isinstance(key, int):
+            mask &= self.names.alone(self.arrays.xp.asarray([key], dtype=U64))
+        return run.where(mask)
 
     def _behind(self, facts: Runs) -> Runs:
-        """The facts that instances for these use (lines 25 to 34)."""
+        """The facts that instances for these use, and those about their names (lines 25 to 34)."""
+        out = self._bodies(facts)
+        join_runs(out, self._reflexive(self.left, self._cliques(self._names_of(facts, triples=False))))
+        join_runs(out, self._groups(self._cliques(self._itself(facts))))
+        return out
+
+    def _bodies(self, facts: Runs) -> Runs:
+        """The facts that instances of rules for these use."""
         asked, found = Delta.of(facts), Found()
         for rule in self.rules:
             if rule.head.relation in asked or rule.head.open:
                 take = partial(self._take, rule, found)
                 self.kernel.bindings(rule.asked, rule.variables, [asked, *[self.left] * len(rule.body)], self.held, take)
-        out = found.runs(self.arrays, self.left)
-        join_runs(out, self._reflexive(self.left, self._cliques(self._names_of(facts, triples=False))))
-        names = self._itself(facts)
-        join_runs(out, self._groups(self._cliques(names)))
-        unseen = self._unseen(names)
-        if len(unseen):
-            join_runs(out, self._mentioning(self.left, unseen))
-        return out
+        return found.runs(self.arrays, self.left)
 
     def _take(self, rule: PlanRule, found: Found, table: Table) -> None:
         for atom in rule.body:
@@ -155,12 +268,39 @@ class Unravelling(Fixpoint):
             for key, rows in self.kernel.cut(atom, table, words):
                 found.emit(key, rows)
 
-    def _unseen(self, names: Array) -> Array:
-        """Representatives that stand for a name which only derived facts mention: one of those must follow."""
-        if not len(names):
-            return names
-        place, members = self.names.members(names)
-        return names[self.arrays.distinct(place[~self.explicit.mentioned(members)].astype(U64))]
+    def _unseen(self) -> Array:
+        """Names c of unproved c ≈ c that only derived facts mention: one of those must follow.
+
+        Of cliques the facts that make their names the same are looked for, and mention them. Names of which all facts that
+        mention them are checked have no more to look at.
+        """
+        checked = self.known.checked.get(self.same)
+        names = self.arrays.xp.empty(0, U64) if checked is None else self._itself(self._unproved_equalities(checked))
+        names = names[self.names.alone(names) & ~self.arrays.contains((self.exhausted,), (names,))]
+        return names[~self.explicit.mentioned(names)]
+
+    def _unproved_equalities(self, checked: Relation) -> Runs:
+        return self.known.unproved({self.same: Run(self.arrays, 2, checked.rows())})
+
+    def _some_mentioning(self, names: Array) -> Runs:
+        """Some facts that mention each of these names, more each time: one that follows is enough."""
+        self.patience *= MORE
+        out: Runs = {}
+        all_seen = self.arrays.xp.ones(len(names), bool)
+        for key, relation in self.left.items():
+            if not isinstance(key, int):
+                continue
+            found, complete = few_mentioning(relation, names, self.patience)
+            all_seen &= complete
+            at = self.arrays.xp.flatnonzero(names == U64(key))
+            if len(at):
+                words = relation.rows()
+                found = Run(self.arrays, 2, self.arrays.unique([found.words, tuple(w[: self.patience] for w in words)]))
+                all_seen[at] &= len(relation) <= self.patience
+            if len(found):
+                out[key] = found
+        self.exhausted = self.arrays.distinct(self.arrays.xp.concatenate([self.exhausted, names[all_seen]]))
+        return out
 
     def _groups(self, cliques: Array) -> Runs:
         """Rows of groups that may have made names the same."""
@@ -201,17 +341,6 @@ class Unravelling(Fixpoint):
             return {}
         return {self.same: Run(self.arrays, 2, (names << SHIFT | names,)).within(relation)}
 
-    def _mentioning(self, relations: Relations, names: Array) -> Runs:
-        out: Runs = {}
-        for key, relation in relations.items():
-            if isinstance(key, int) and bool((names == U64(key)).any()):
-                found = Run(self.arrays, relation.arity, relation.rows())
-            else:
-                found = mentioning(relation, names)
-            if len(found):
-                out[key] = found
-        return out
-
     # -- what it comes to ----------------------------------------------------------------------------------------------
 
     def _changes(self) -> tuple[Names, Runs, Runs]:
@@ -220,7 +349,34 @@ class Unravelling(Fixpoint):
         now = normalised(names, runs_of(self.known.shard.relations))
         came = {key: run.without(self.held.get(key)) for key, run in now.items()}
         went = {key: run.without(now.get(key)) for key, run in runs_of(self.doubtful).items()}
+        self._drop_unmentioned(came, went)
         return names, {k: run for k, run in came.items() if len(run)}, {k: run for k, run in went.items() if len(run)}
+
+    def _drop_unmentioned(self, came: Runs, went: Runs) -> None:
+        """Let c ≈ c go for names that no fact mentions any more. Cost: a search for each that no explicit fact mentions."""
+        if not self.dropped:
+            return
+        itself = self.arrays.xp.asarray([self.same], dtype=U64)
+        names = self.arrays.distinct(self.arrays.xp.concatenate([itself, *self.dropped]))
+        names = names[~self.explicit.mentioned(names)]
+        for key, relation in sorted(self.held.items(), key=lambda item: item[0] != self.known.plan.type_id):
+            if not len(names):
+                return
+            if not isinstance(key, int) or key == self.same:
+                continue
+            now = relation.remove(went[key]) if key in went else relation
+            now = now.add(came[key]) if key in came else now
+            if len(now):
+                names = names[names != U64(self.same)]
+                names = names[(names != U64(key)) & ~now.has(0, names) & ~now.has(1, names)]
+        for key, run in came.items():
+            if isinstance(key, int) and key != self.same and key not in self.held and len(run):
+                names = names[(names != U64(key)) & (names != U64(self.same)) & ~Relation(run).has(0, names)]
+                names = names[~Relation(run).has(1, names)]
+        gone = self._reflexive(self.held, names)
+        for key, run in gone.items():
+            went[key] = went[key].merge(run.without(went[key])) if key in went else run
+            came[key] = came[key].without(run) if key in came else run.where(slice(0, 0))
 
     def _parted(self) -> Names:
         """The names of cliques in doubt as the search has them."""
