@@ -25,9 +25,7 @@ Runs = dict[Key, Run]
 class Explicit:
     """The explicit facts under one set of names. Nothing changes one: `after` gives the next."""
 
-    def __init__(
-        self, facts: Mapping[Key, Relation], names: Names, aside: Mapping[Key, Relation], mentions: Array
-    ) -> None:
+    def __init__(self, facts: Mapping[Key, Relation], names: Names, aside: Mapping[Key, Relation], mentions: Array) -> None:
         self.facts, self.names, self.aside, self.mentions = facts, names, aside, mentions
         """`mentions` says of each id in how many places of triples it stands."""
 
@@ -62,7 +60,9 @@ class Explicit:
         """How often ids are mentioned when facts went and came. Cost: these, and a copy."""
         xp = self.names.arrays.xp
         less, more = (
-            xp.concatenate([xp.zeros(0, np.int64), *(c for k, run in runs.items() if isinstance(k, int) for c in _mentioned(k, run))])
+            xp.concatenate(
+                [xp.zeros(0, np.int64), *(c for k, run in runs.items() if isinstance(k, int) for c in _mentioned(k, run))]
+            )
             for runs in (old, new)
         )
         if not len(less) and not len(more):

@@ -108,9 +108,9 @@ class MergingMemory(MemoryEngine):
         return irreflexive(renamed(self.written, names.name) if named else self.written)
 
     def rename(self, changed: Names, names: Names, bulk: bool, pending: bool) -> bool:
-        self._take_names(names)
+        named = self._take_names(names)
         rename(self.shard, changed, not bulk, pending)
-        return not self._constants.isdisjoint(changed.moved.tolist())
+        return named
 
     def normalise(self) -> None:
         shard = self.shard
@@ -127,13 +127,14 @@ class MergingMemory(MemoryEngine):
     def recall(self, names: Names) -> None:
         self._take_names(names)
 
-    def _take_names(self, names: Names) -> None:
-        """Go on with these names, and with rules that have them."""
+    def _take_names(self, names: Names) -> bool:
+        """Go on with these names, and with rules that have them; returns whether rules mention one that changed."""
         changed = not self._constants.isdisjoint(names.less(self.names).tolist())
         self.names = self.shard.kernel.names = names
         if changed:
             self.shard.plan = self._renamed(names)
             self.shard.schedulers = [Scheduler(rules, self.shard) for rules in self.shard.plan.strata]
+        return changed
 
     @property
     def plans(self) -> tuple[Plan, Plan]:

@@ -85,11 +85,12 @@ class Restricted:
             left, right = equalities(shard.kernel, shard.relations, shard.fixpoint.arrived, self.same)
             if len(left):
                 self._note()
-                self.names, changed = self.names.merged(left, right, self.same)
+                before = self.names
+                self.names, changed = before.merged(left, right, self.same)
                 self._find_whole(changed)
                 shard.kernel.names = self.names
                 rename(shard, changed, True, pending)
-                if self._named & set(changed.moved.tolist()):
+                if not self._named.isdisjoint(self.names.less(before).tolist()):
                     shard.plan = renamed(self.plan, self.names.name)
                     full = True
                 pending = True
