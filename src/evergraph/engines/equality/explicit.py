@@ -33,7 +33,7 @@ class Explicit:
     def of(facts: Mapping[Key, Relation], names: Names) -> Explicit:
         """Cost: linear in the facts."""
         arrays = names.arrays
-        columns = [c for key, r in facts.items() if isinstance(key, int) for c in _mentioned(key, Run(arrays, 2, r.rows()))]
+        columns = [c for key, r in facts.items() for c in _mentioned(key, Run(arrays, r.arity, r.rows()))]
         mentions = arrays.xp.bincount(arrays.xp.concatenate([arrays.xp.zeros(0, np.int64), *columns]))
         return Explicit(facts, names, _put({}, _beside(names, about(facts, names.moved, False))), mentions)
 
@@ -60,9 +60,7 @@ class Explicit:
         """How often ids are mentioned when facts went and came. Cost: these, and a copy."""
         xp = self.names.arrays.xp
         less, more = (
-            xp.concatenate(
-                [xp.zeros(0, np.int64), *(c for k, run in runs.items() if isinstance(k, int) for c in _mentioned(k, run))]
-            )
+            xp.concatenate([xp.zeros(0, np.int64), *(column for key, run in runs.items() for column in _mentioned(key, run))])
             for runs in (old, new)
         )
         if not len(less) and not len(more):
@@ -106,9 +104,11 @@ class Explicit:
         return (ids < U64(count)) & (self.mentions[xp.minimum(ids, U64(count - 1))] > 0)
 
 
-def _mentioned(key: int, run: Run) -> list[Array]:
-    """The ids of triples, one for each place in which they stand."""
+def _mentioned(key: Key, run: Run) -> list[Array]:
+    """The ids of triples, one for each place in which they stand; none of named facts."""
     xp = run.arrays.xp
+    if not isinstance(key, int):
+        return []
     return [xp.full(len(run), key, np.int64), run.column(0).astype(np.int64), run.column(1).astype(np.int64)]
 
 
