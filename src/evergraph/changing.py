@@ -289,7 +289,8 @@ class Changing(Reading):
         if (book := self._book.meeting(arities)) is not self._book:
             self._book, self._plan, self._maintenance = book, book.plan, None
             self._engine.adopt(self._plan)
-            rules = self._read_rules(asked)
+            if rules.change is not None:
+                rules = self._read_rules(asked)
         delete = inputs.less(delete, facts)
         builtins = self._builtins | self._builtins_of([member.rule for member in rules.inserted])
         seen = len(self._dictionary)

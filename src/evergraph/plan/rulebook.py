@@ -233,11 +233,11 @@ class Compiler:
         strata: list[list[Rule]] = [[] for _ in range(1 + max(level.values(), default=0))]
         for member in members:
             strata[stratum_of(member.rule, level) or 0].append(member.rule)
-        more = self.axioms([rule for rules in strata for rule in rules])
-        encoded = [list(encode_rules([*rules, *more], self.dictionary.encode)) for rules in strata]
+        more = encode_rules(self.axioms([rule for rules in strata for rule in rules]), self.dictionary.encode)
+        own = [encode_rules(rules, self.dictionary.encode) for rules in strata]
         if self.same is not None:
-            encoded[0] += reflexive_constants([rule for rules in encoded[1:] for rule in rules], self.same)
-        return tuple(map(tuple, encoded))
+            own[0] += reflexive_constants([rule for rules in own[1:] for rule in rules], self.same)
+        return tuple((*rules, *more) for rules in own)
 
     def axioms(self, rules: Sequence[Rule]) -> tuple[Rule, ...]:
         """What equality means for the relations of these rules, and of facts."""
