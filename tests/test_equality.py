@@ -166,6 +166,17 @@ def test_relations_that_only_a_rehearsal_met_are_met_again(equality: str) -> Non
     kg.verify()
 
 
+@pytest.mark.parametrize("equality", ["rewrite", "axioms"])
+def test_a_relation_is_known_when_the_rules_that_mentioned_it_are_gone(equality: str) -> None:
+    rule = "[?x, a, :Seen] :- seen(?x) ."
+    kg = graph(rule, "seen(:b) .", equality=equality)
+    kg.update(delete_rules=PREFIX + rule)
+    kg.update(insert=PREFIX + "[:b, owl:sameAs, :c] .")
+    assert len(kg.relation("seen")) == 2
+    kg.verify()
+    kg.verify("reference")
+
+
 def test_rules_that_go_before_there_is_a_fact_may_meet_a_relation() -> None:
     rule = PREFIX + FUNCTIONAL
     kg = graph(FUNCTIONAL)

@@ -287,8 +287,9 @@ class Changing(Reading):
         arities = {name: len(columns) for both in (delete, facts) for name, columns in both.items()}
         self._check_arities(arities)
         if (book := self._book.meeting(arities)) is not self._book:
+            if book.plan is not self._plan:
+                self._engine.adopt(book.plan)
             self._book, self._plan, self._maintenance = book, book.plan, None
-            self._engine.adopt(self._plan)
             if rules.change is not None:
                 rules = self._read_rules(asked)
         delete = inputs.less(delete, facts)

@@ -140,9 +140,12 @@ class Rulebook:
         """The book that knows of relations that facts mention: what is equal is replaced in them. This one if it does."""
         compiler = self.compiler
         new = {name: n for name, n in relations.items() if name not in (TRIPLE, *BUILTIN_RELATIONS, *compiler.named)}
-        if compiler.same is None or not new.keys() - Program(tuple(self.samples)).relations.keys():
+        if compiler.same is None or not new:
             return self
-        return Rulebook(compiler.naming(new), self.level, self.strata, self.next)
+        book = Rulebook(compiler.naming(new), self.level, self.strata, self.next)
+        if not new.keys() - Program(tuple(self.samples)).relations.keys():
+            book._plan = self.plan  # there are rules for them while rules mention them
+        return book
 
     @property
     def plan(self) -> Plan:
