@@ -33,6 +33,8 @@ class Held:
 
     def __init__(self, kg: KnowledgeGraph) -> None:
         self.kg = kg
+        self.rules = (*kg.rules.rules, *kg._book.compiler.axioms(kg.rules.rules))
+        """The rules, and those that equality stands for."""
         self.all, self.explicit = (set(self._atoms(which)) for which in (Which.ALL, Which.EXPLICIT))
         self.builtins = {
             Atom(name, row)
@@ -72,7 +74,7 @@ class Held:
                 if bound is not None:
                     yield from match(atoms[1:], bound)
 
-        for rule in self.kg.rules.rules:
+        for rule in self.rules:
             for binding in match(rule.atoms, {}):
                 found = instance(rule, binding)
                 if all(map(self.true, found[2])) and not any(map(self.true, found[3])):
@@ -140,7 +142,7 @@ def check_instance(held: Held, proof: Proof) -> None:
     assert proof.fact not in held.explicit, proof
     assert not any(map(held.true, proof.absent)), proof
     wanted = (proof.rule, proof.fact, tuple(p.fact for p in proof.premises), proof.absent)
-    for rule in held.kg.rules.rules:
+    for rule in held.rules:
         if called(rule) == proof.rule:
             binding: Binding | None = {}
             for pattern, premise in zip(rule.atoms, proof.premises, strict=False):

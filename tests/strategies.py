@@ -13,6 +13,7 @@ from random import Random
 from hypothesis import strategies as st
 
 from evergraph.rules.model import (
+    SAME,
     TRIPLE,
     TYPE,
     Atom,
@@ -193,3 +194,87 @@ def dense_changes(program: Program, rng: Random) -> Iterator[tuple[list[Atom], l
         delete = {fact for fact in sorted(there, key=str) if rng.random() < part} - insert
         there = (there - delete) | insert
         yield sorted(insert, key=str), sorted(delete, key=str)
+
+
+# Programs under which names become the same: over few names, which are subjects, predicates, classes and values alike, so that
+# cliques of all kinds form; rules mention them too, and compare values.
+
+ALIKE = NAMES
+VALUES = [*NUMBERS, '"1.0"^^<http://www.w3.org/2001/XMLSchema#decimal>', '"3"^^<http://www.w3.org/2001/XMLSchema#integer>']
+FEW = VARIABLES[:3]
+
+
+def mostly(often: list[Term], seldom: list[Term], part: int) -> st.SearchStrategy[Term]:
+    """One of the first terms, in one of so many cases one of the others."""
+    return st.integers(1, part).flatmap(lambda n: st.sampled_from(seldom if n == 1 else often))
+
+
+@st.composite
+def alike_atoms(draw: st.DrawFn) -> Atom:
+    term = mostly([*FEW], [*ALIKE], 7)
+    if draw(st.integers(0, 4)) == 0:
+        return Atom("r", (draw(term), draw(term)))
+    predicate = draw(mostly([*ALIKE], [*FEW[:1], *FEW[:1], SAME], 4))
+    return Atom(TRIPLE, (draw(term), predicate, draw(term)))
+
+
+@st.composite
+def functional(draw: st.DrawFn) -> Rule:
+    """All values of a property are the same, or those that differ as values; or all that have one value."""
+    x, y, z = FEW
+    name, turned = draw(st.sampled_from(ALIKE)), draw(st.booleans())
+    body: list[BodyItem] = [Atom(TRIPLE, (v, name, x) if turned else (x, name, v)) for v in (y, z)]
+    if draw(st.booleans()):
+        body.append(Comparison(Operator.UNEQUAL, y, z))
+    return Rule(Atom(TRIPLE, (y, SAME, z)), tuple(body))
+
+
+@st.composite
+def alike_rules(draw: st.DrawFn) -> Rule:
+    if draw(st.integers(0, 3)) == 0:
+        return draw(functional())
+    body: list[BodyItem] = [draw(alike_atoms()) for _ in range(draw(st.integers(1, 3)))]
+    bound: list[Term] = sorted({v for atom in body for v in atom.variables}, key=str)
+    if not bound:
+        body.append(Atom(TRIPLE, (FEW[0], ALIKE[0], FEW[1])))
+        bound = [*FEW[:2]]
+    own = st.sampled_from([*bound, *bound, draw(st.sampled_from(ALIKE))])
+    kind = draw(st.sampled_from(["same", "same", "same", "triple", "triple", "named"]))
+    for _ in range(draw(st.sampled_from([0, 0, 0, 1, 2]))):
+        operator = draw(st.sampled_from([Operator.UNEQUAL, Operator.LESS, Operator.EQUAL, Operator.GREATER]))
+        body.append(Comparison(operator, draw(st.sampled_from(bound)), draw(st.sampled_from([*bound, *VALUES]))))
+    if kind == "same":
+        head = Atom(TRIPLE, (draw(st.sampled_from(bound)), SAME, draw(st.sampled_from(bound))))
+    elif kind == "named":
+        head = Atom("r", (draw(own), draw(own)))
+    else:
+        head = Atom(TRIPLE, (draw(own), draw(mostly([*ALIKE], bound, 6)), draw(own)))
+    return Rule(head, tuple(body))
+
+
+equal_programs = st.builds(lambda rs: Program(tuple(rs)), st.lists(alike_rules(), min_size=1, max_size=5))
+
+
+@st.composite
+def alike_facts(draw: st.DrawFn) -> Atom:
+    value = draw(mostly([*ALIKE, *ALIKE, *VALUES], [SAME, TYPE], 25))
+    if draw(st.integers(0, 5)) == 0:
+        return Atom(draw(st.sampled_from(["r", "r", "seen"])), (draw(st.sampled_from(ALIKE)), value))
+    predicate = draw(mostly([*ALIKE, TYPE], [SAME], 7))
+    return Atom(TRIPLE, (draw(mostly([*ALIKE], [SAME, TYPE], 25)), predicate, value))
+
+
+equal_updates = st.lists(
+    st.tuples(st.lists(alike_facts(), max_size=4, unique=True), st.integers(0, 2**16)), min_size=2, max_size=5
+)
+"""Facts to insert, and a number that says which of those that are there go."""
+
+
+def coming_and_going(steps: list[tuple[list[Atom], int]]) -> Iterator[tuple[list[Atom], list[Atom]]]:
+    """Facts to insert and facts to delete."""
+    there = set[Atom]()
+    for insert, seed in steps:
+        rng = Random(seed)
+        delete = [fact for fact in sorted(there, key=str) if rng.random() < 0.3 and fact not in insert]
+        there = (there - {*delete}) | {*insert}
+        yield insert, delete

@@ -340,6 +340,9 @@ def test_the_demonstration_shows_what_one_fact_changes(run: Run) -> None:
     assert "version 1: update, 21 explicit, 32 derived facts" in ended.out
     assert "- :grace rdf:type :Student   followed\n" in ended.out and ":Person[:grace]  by prp-dom\n" in ended.out
     assert "+ :ada :colleague :grace   follows\n" in ended.out
+    for follows in (":countess owl:sameAs :ada", ":countess :worksFor :databases", ":ada :wrote :notes"):
+        assert f"+ {follows}   follows\n" in ended.out
+    assert "the names part by backward-forward, " in ended.out
     assert "all 53 facts are the same" in ended.out
     assert in_folder() == []
 

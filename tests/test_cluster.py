@@ -51,7 +51,7 @@ def contents(path: Path) -> dict[str, Any]:
 
 def load(folder: Path, name: str, engine: Any) -> dict[str, Any]:
     """A load, a second one with an update by text before it, and a deletion; returns what each left in the store."""
-    kg = KnowledgeGraph("owl2rl", store=folder / name, engine=engine)
+    kg = KnowledgeGraph("owl2rl", store=folder / name, engine=engine, equality="off")
     kg.update(insert=[folder / "ontology.nt", folder / "first.nt"], operation="load")
     left = [contents(folder / name)]
     kg.update(insert=MORE)

@@ -46,7 +46,7 @@ def maintained(program: Program, engine: type[Engine] = MemoryEngine) -> Iterato
         return declarative(target, plan, maintenance(), insert, delete, "asked for", progress, engine)
 
     with patch("evergraph.changing.maintain", update):
-        yield KnowledgeGraph(program)
+        yield KnowledgeGraph(program, equality="off")
 
 
 def rules_of(program: Program) -> set[tuple[Atom, tuple[BodyItem, ...]]]:

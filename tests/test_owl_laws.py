@@ -120,7 +120,7 @@ facts = st.one_of(
 
 def consequences(program: Program, *files: Path) -> set[str]:
     """What follows about individuals, classes and properties, and every contradiction, in text syntax."""
-    kg = KnowledgeGraph(program)
+    kg = KnowledgeGraph(program, equality="off")
     kg.update(insert=list(files))
     relations = {f"<{EX}{name[1:]}>" for name in CLASSES + PROPERTIES} | {"inconsistency", "owl:sameAs"}
     about = {fact for fact in everything(kg) if fact.partition("(")[0].partition("[")[0] in relations}

@@ -65,7 +65,8 @@ def grow_two_stores(program: Program, steps: Iterable[Step], ways: list[tuple[st
     """The same updates on both engines; `ways` says how facts are given and whether the graphs are opened again before."""
     with tempfile.TemporaryDirectory() as name, in_process(**settings) as session:
         folder = Path(name)
-        kg, plain = (KnowledgeGraph(program, store=folder / e, engine=g) for e, g in (("s", session), ("m", "memory")))
+        pair = (("s", session), ("m", "memory"))
+        kg, plain = (KnowledgeGraph(program, store=folder / e, engine=g, equality="off") for e, g in pair)
         for number, ((insert, delete), (how, again)) in enumerate(zip(steps, ways, strict=False)):
             if number and again:
                 kg, plain = KnowledgeGraph.open(folder / "s", engine=session), KnowledgeGraph.open(folder / "m")

@@ -36,7 +36,7 @@ ex:Student[ex:alan] .
 
 
 def graph(rules: str | Program, text: str = "", engine: str = "memory") -> KnowledgeGraph:
-    kg = KnowledgeGraph(rules, engine=engine)
+    kg = KnowledgeGraph(rules, engine=engine, equality="off")
     if text:
         kg.update(insert=PREFIX + text)
     return kg

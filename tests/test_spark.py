@@ -199,6 +199,6 @@ def test_workers_need_nothing_but_the_job(spark: Any) -> None:
     """What goes to the workers is small: no dictionary, no session."""
     import pickle
 
-    kg = KnowledgeGraph("owl2rl", engine=spark)
+    kg = KnowledgeGraph("owl2rl", engine=spark, equality="off")
     kg.update(insert="<http://a> <http://p> <http://b> .")
     assert len(pickle.dumps(engine_of(kg).values.save())) < 1000

@@ -43,7 +43,7 @@ def test_spark_equals_reference_after_every_update(spark: Any, program: Program,
 @few
 def test_spark_equals_memory_when_data_changes_the_schema(spark: Any, steps: list[list[Atom]]) -> None:
     program = Program.load("owl2rl")
-    many, one = KnowledgeGraph(program, engine=spark), KnowledgeGraph(program)
+    many, one = KnowledgeGraph(program, engine=spark, equality="off"), KnowledgeGraph(program, equality="off")
     for facts in steps[:2]:
         many.update(insert=facts)
         one.update(insert=facts)

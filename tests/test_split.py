@@ -33,7 +33,7 @@ def atoms_of(kg: KnowledgeGraph) -> list[Atom]:
 
 
 def materialised(program: Program, facts: Iterable[Atom]) -> KnowledgeGraph:
-    kg = KnowledgeGraph(program)
+    kg = KnowledgeGraph(program, equality="off")
     kg.update(insert=list(facts))
     return kg
 

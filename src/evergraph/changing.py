@@ -286,10 +286,12 @@ class Changing(Reading):
         inputs.add(facts, inputs.read([*rules.insert], self._dictionary, own=True))
         arities = {name: len(columns) for both in (delete, facts) for name, columns in both.items()}
         self._check_arities(arities)
-        if self._book.meets(arities):
-            self._plan = self._book.plan
-            self._engine.adopt(self._plan)
-            rules = self._read_rules(asked)
+        if (book := self._book.meeting(arities)) is not self._book:
+            if book.plan is not self._plan:
+                self._engine.adopt(book.plan)
+            self._book, self._plan, self._maintenance = book, book.plan, None
+            if rules.change is not None:
+                rules = self._read_rules(asked)
         delete = inputs.less(delete, facts)
         builtins = self._builtins | self._builtins_of([member.rule for member in rules.inserted])
         seen = len(self._dictionary)
@@ -330,8 +332,8 @@ class Changing(Reading):
             )
 
         def maintenance() -> Maintenance:
-            after = Program(tuple(member.rule for member in change.after()))
-            return Maintenance.of(after, self._dictionary, self._values, before=Program(self.rules.rules))
+            before, after = (self._meant(rules) for rules in (self.rules.rules, [member.rule for member in change.after()]))
+            return Maintenance.of(after, self._dictionary, self._values, before)
 
         algorithm, experience = asked.algorithm, self._experience
         return maintain_rules(self._engine, change, facts, delete, algorithm, maintenance, experience, asked.progress)
@@ -351,11 +353,18 @@ class Changing(Reading):
 
     def _maintenance_program(self) -> Maintenance:
         """The rules of the `declarative` algorithm, made when it is first asked for and kept from then on."""
+        if self._maintenance is None and self._equality != Equality.OFF:
+            self._maintenance = Maintenance.of(self._meant(self.rules.rules), self._dictionary, self._values)
+        if self._maintenance is not None:
+            return self._maintenance
         if self._maintenance_rules is None:
             self._maintenance_rules = MaintenanceRules(self.rules)
-        if self._maintenance is None:
-            self._maintenance = Maintenance.kept(self._maintenance_rules, self._dictionary, self._values)
+        self._maintenance = Maintenance.kept(self._maintenance_rules, self._dictionary, self._values)
         return self._maintenance
+
+    def _meant(self, rules: Sequence[Rule]) -> Program:
+        """Rules, and those that equality stands for."""
+        return Program((*rules, *self._book.compiler.axioms(rules)))
 
     def _read(
         self, insert: Any, rejects: Rejects | None, progress: Progress | None

@@ -55,7 +55,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def closure(file: Path, rules: str) -> int:
-    graph = KnowledgeGraph(rules)
+    graph = KnowledgeGraph(rules, equality="off")
     graph.update(insert=[file])
     return len(graph)
 

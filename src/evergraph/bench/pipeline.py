@@ -65,7 +65,7 @@ def load(engine: str, rules: str, file: Path, store: Path, cores: int) -> dict[s
         where = make_session(f"local[{cores}]")
         where.range(1).count()
     start = perf_counter()
-    kg = KnowledgeGraph(rules, engine=where, store=store)
+    kg = KnowledgeGraph(rules, engine=where, store=store, equality="off")
     report = kg.update(insert=[file], operation="load")
     seconds = perf_counter() - start
     phases = {phase.name: phase.seconds for phase in report.phases}

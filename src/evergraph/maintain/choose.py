@@ -72,7 +72,7 @@ def maintain(
     choice = choose(engine, plan, insert, delete, experience) if algorithm == "auto" else Choice(algorithm, "asked for")
     if first and delete:
         choice = Choice("recompute", "there are no facts yet")
-    elif engine.rewrites and not first and len(plan.strata) > 1:
+    elif plan.same is not None and not first and len(plan.strata) > 1:
         choice = Choice("recompute", "rules negate, and names may be the same", choice.expected)
     outcome = _run(engine, plan, insert, delete, choice, maintenance, progress)
     outcome.expected = choice.expected

@@ -7,6 +7,7 @@ compiled is kept while rules change (`plan.transition`).
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any
@@ -135,17 +136,16 @@ class Rulebook:
         book._plan = replace(self.plan, size=size, written=written)
         return book
 
-    def meets(self, relations: Mapping[str, int]) -> bool:
-        """Learn of relations that facts mention; returns whether there are rules for them now: what is equal is replaced."""
+    def meeting(self, relations: Mapping[str, int]) -> Rulebook:
+        """The book that knows of relations that facts mention: what is equal is replaced in them. This one if it does."""
         compiler = self.compiler
         new = {name: n for name, n in relations.items() if name not in (TRIPLE, *BUILTIN_RELATIONS, *compiler.named)}
         if compiler.same is None or not new:
-            return False
-        compiler.named = {**compiler.named, **new}
-        if new.keys() <= Program(tuple(self.samples)).relations.keys():
-            return False
-        self._plan = None
-        return True
+            return self
+        book = Rulebook(compiler.naming(new), self.level, self.strata, self.next)
+        if not new.keys() - Program(tuple(self.samples)).relations.keys():
+            book._plan = self.plan  # there are rules for them while rules mention them
+        return book
 
     @property
     def plan(self) -> Plan:
@@ -171,6 +171,12 @@ class Compiler:
         self.same = self.id(SAME) if equality != Equality.OFF else None
         self.named: dict[str, int] = {}
         """Relations that facts mention and rules may not: under axioms, equals are replaced in these too."""
+
+    def naming(self, relations: Mapping[str, int]) -> Compiler:
+        """The same with more of these relations."""
+        other = copy(self)
+        other.named = {**self.named, **relations}
+        return other
 
     def id(self, text: str) -> int:
         return int(self.dictionary.encode([text])[0])
@@ -230,10 +236,13 @@ class Compiler:
         strata: list[list[Rule]] = [[] for _ in range(1 + max(level.values(), default=0))]
         for member in members:
             strata[stratum_of(member.rule, level) or 0].append(member.rule)
-        more = self._axioms([rule for rules in strata for rule in rules])
-        return tuple(tuple(encode_rules([*rules, *more], self.dictionary.encode)) for rules in strata)
+        more = encode_rules(self.axioms([rule for rules in strata for rule in rules]), self.dictionary.encode)
+        own = [encode_rules(rules, self.dictionary.encode) for rules in strata]
+        if self.same is not None:
+            own[0] += reflexive_constants([rule for rules in own[1:] for rule in rules], self.same)
+        return tuple((*rules, *more) for rules in own)
 
-    def _axioms(self, rules: Sequence[Rule]) -> tuple[Rule, ...]:
+    def axioms(self, rules: Sequence[Rule]) -> tuple[Rule, ...]:
         """What equality means for the relations of these rules, and of facts."""
         return axioms({**Program(tuple(rules)).relations, **self.named}) if self.same is not None else ()
 

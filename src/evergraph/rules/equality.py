@@ -33,9 +33,9 @@ class Equality(StrEnum):
 
 
 def equality_of(asked: str | None, program: Program) -> Equality:
-    """What was asked for; by default `rewrite` for a program with a rule for `owl:sameAs`."""
+    """What was asked for; by default `rewrite` for a program that derives `owl:sameAs` and can, for all that it negates."""
     if asked is None:
-        return Equality.REWRITE if derives_equality(program) else Equality.OFF
+        return Equality.REWRITE if derives_equality(program) and not unsettled(program) else Equality.OFF
     if asked not in list(Equality):
         raise UserError("EG302", f"no equality is called {asked!r}", f"use one of {', '.join(Equality)}")
     return Equality(asked)

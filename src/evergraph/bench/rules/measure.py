@@ -65,7 +65,7 @@ def set_up(large: Large, form: str) -> SetUp:
     start = perf_counter()
     program = Program.load(files["rules"] if form == "rules" else files["others"])
     parsed = perf_counter()
-    graph = KnowledgeGraph(program)
+    graph = KnowledgeGraph(program, equality="off")
     compiled = perf_counter()
     report = graph.update(insert=[files["facts"]] if form == "rules" else [files["facts"], files["schema"]])
     done = perf_counter()

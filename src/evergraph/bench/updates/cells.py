@@ -98,7 +98,7 @@ class Subject:
         self.load()
 
     def load(self) -> None:
-        self.graph = KnowledgeGraph(self.rules)
+        self.graph = KnowledgeGraph(self.rules, equality="off")
         self.graph.update(insert=[self._file], algorithm=self._upkeep)
         self.closure = len(self.graph)
         self.explicit = self.graph.counts("explicit")[TRIPLE]

@@ -29,7 +29,7 @@ def run(rules: str, file: Path, facts: int, cores: int) -> dict[str, Any]:
     from evergraph.engines.spark import make_session
 
     session = make_session(f"local[{cores}]")
-    graph = KnowledgeGraph(rules, engine=session)
+    graph = KnowledgeGraph(rules, engine=session, equality="off")
     start = perf_counter()
     graph.update(insert=[file])
     load, closure = perf_counter() - start, len(graph)

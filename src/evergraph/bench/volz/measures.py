@@ -127,12 +127,12 @@ class _Run:
         self.change("add rules", {"insert_rules": rules}, *whole)
 
     def query_without(self) -> pa.Table:
-        graph = KnowledgeGraph(self.ontology.needed())
+        graph = KnowledgeGraph(self.ontology.needed(), equality="off")
         graph.update(insert=self.ontology.facts)
         return graph.query(self.ontology.query, result="arrow")
 
     def set_up(self) -> None:
-        self.graph = KnowledgeGraph(self.ontology.program)
+        self.graph = KnowledgeGraph(self.ontology.program, equality="off")
         self.graph.update(insert=self.ontology.facts)
         if self.cell.algorithm == "declarative":
             self.graph.update(algorithm="declarative")  # nothing changes; the maintenance program is made
@@ -154,7 +154,7 @@ class _Run:
     def check(self, name: str, rules: Program, facts: pa.Table) -> None:
         if self.turn:
             return
-        fresh = KnowledgeGraph(rules)
+        fresh = KnowledgeGraph(rules, equality="off")
         fresh.update(insert=facts)
         missing, extra = compare(fresh, self.graph)
         self.cell.checked += 1
