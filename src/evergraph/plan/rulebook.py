@@ -139,9 +139,11 @@ class Rulebook:
         """Learn of relations that facts mention; returns whether there are rules for them now: what is equal is replaced."""
         compiler = self.compiler
         new = {name: n for name, n in relations.items() if name not in (TRIPLE, *BUILTIN_RELATIONS, *compiler.named)}
-        if compiler.same is None or not new.keys() - Program(tuple(self.samples)).relations.keys():
+        if compiler.same is None or not new:
             return False
         compiler.named = {**compiler.named, **new}
+        if not new.keys() - Program(tuple(self.samples)).relations.keys():
+            return False  # until the rules that mention them go
         self._plan = None
         return True
 
