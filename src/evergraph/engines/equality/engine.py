@@ -27,7 +27,7 @@ from evergraph.engines.equality.expansion import Expansion
 from evergraph.engines.equality.explicit import Explicit
 from evergraph.engines.equality.merging import normalised
 from evergraph.engines.equality.names import Names
-from evergraph.engines.equality.stored import in_normal_form, with_runs
+from evergraph.engines.equality.stored import apart, in_normal_form, with_runs
 from evergraph.engines.equality.unravel import Unravelling
 from evergraph.engines.kernel import Kernel
 from evergraph.engines.marks import Counted
@@ -118,6 +118,8 @@ class Rewriting:
         self._explicit: Explicit | None = None
         """The explicit facts by what stands for them, when that has been asked for."""
         self._view: Expansion | None = None
+        self._known: Expansion | None = None
+        """What was seen last, to go on from."""
         self._pending: list[Facts] = []
         self._doubtful: dict[Key, Run] = {}
         self._missed = Missed()
@@ -239,7 +241,7 @@ class Rewriting:
             self._explicit = self._found_explicit()
         self.below.done()
         self._view = None
-        before, after = Expansion(saved.held, saved.names), self._expansion()
+        before, after = Expansion(saved.held, saved.names, self._known), self._expansion()
         became, ceased = net(saved.given, now.given)
         changed = now.names.less(saved.names)
 
@@ -273,8 +275,16 @@ class Rewriting:
         self.below.prepare(builtins)
 
     def changes(self) -> Iterator[Changed]:
-        """What the update has done so far to facts in normal form and to explicit facts."""
+        """What the update has done so far to facts in normal form and to explicit facts.
+
+        Cost: the change; if names changed, also the explicit facts that are not in normal form.
+        """
         saved = self._saved
+        if saved.names is self.names:
+            given = dict(self.below.given())
+            became, ceased = (apart(runs, self.names) for runs in net(saved.given, given))
+            before = Held(with_runs(saved.held, ceased), saved.given)
+            return changes(before, Held(with_runs(self.below.held(), became), given))
         old = saved.explicit if saved.explicit is not None else Explicit.of(saved.given, saved.names)
         return changes(Held(with_runs(saved.held, old.apart()), saved.given), self.stored())
 
@@ -297,7 +307,7 @@ class Rewriting:
 
     def _expansion(self) -> Expansion:
         if self._view is None:
-            self._view = Expansion(dict(self.below.held()), self.names)
+            self._view = self._known = Expansion(dict(self.below.held()), self.names, self._known)
         return self._view
 
     def counts(self, which: Which) -> Counts:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from evergraph.engines.arrays import Array
+from evergraph.engines.arrays import Array, Words
 from evergraph.engines.equality.merging import mentioning
 from evergraph.engines.equality.names import Names
 from evergraph.engines.relation import Relation, Run
@@ -23,10 +23,22 @@ from evergraph.plan.shapes import hidden
 class Expansion(Mapping[Key, Relation]):
     """The relations that readers see. Nothing in it changes; what was expanded is kept."""
 
-    def __init__(self, relations: Mapping[Key, Relation], names: Names) -> None:
+    def __init__(self, relations: Mapping[Key, Relation], names: Names, known: Expansion | None = None) -> None:
+        """What is known of a graph with the same names is taken over. Cost: the changes of relations that were counted."""
         self.relations, self.names = relations, names
         self._made: dict[Key, Relation] = {}
         self._sizes: dict[Key, int] = {}
+        if known is not None and known.names is names:
+            self._take_over(known)
+
+    def _take_over(self, known: Expansion) -> None:
+        for key, size in known._sizes.items():
+            old, new = known.relations[key], self.relations.get(key)
+            if new is old:
+                self._sizes[key] = size
+            elif new is not None and new.base is old.base:
+                self._sizes[key] = size + self._count(new, new.less(old)) - self._count(old, old.less(new))
+        self._made = {key: made for key, made in known._made.items() if self.relations.get(key) is known.relations[key]}
 
     def __iter__(self) -> Iterator[Key]:
         arrays = self.names.arrays
@@ -56,7 +68,8 @@ class Expansion(Mapping[Key, Relation]):
         """The number of facts of a relation. Cost: linear in it once, if there are cliques; nothing is expanded."""
         normal = self.normal(key)
         if normal not in self._sizes:
-            self._sizes[normal] = self._count(self.relations[normal])
+            relation = self.relations[normal]
+            self._sizes[normal] = self._count(relation, relation.rows()) if len(self.names) else len(relation)
         return self._sizes[normal]
 
     def sizes(self) -> dict[Key, int]:
@@ -85,11 +98,9 @@ class Expansion(Mapping[Key, Relation]):
             return arrays.xp.zeros(count, bool)
         return relation.contains(arrays.pack([self.names.of(column) for column in columns], count))
 
-    def _count(self, relation: Relation) -> int:
-        if not len(self.names):
-            return len(relation)
-        words = relation.rows()
-        product = np.ones(len(relation), np.int64)
+    def _count(self, relation: Relation, words: Words) -> int:
+        """What rows of a relation stand for."""
+        product = np.ones(len(words[0]), np.int64)
         for place in range(relation.arity):
             product = product * self.names.sizes(relation.base.arrays.column(words, place))
         return int(product.sum())

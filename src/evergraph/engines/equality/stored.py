@@ -26,6 +26,11 @@ def with_runs(relations: Mapping[Key, Relation], more: Mapping[Key, Run]) -> dic
     return out
 
 
+def apart(runs: Mapping[Key, Run], names: Names) -> dict[Key, Run]:
+    """The rows that are not in normal form."""
+    return stale({key: Relation(run) for key, run in runs.items()}, names, False) if len(names) else {}
+
+
 def in_normal_form(facts: Held, names: Names) -> Held:
     """I, of what a store holds: what mentions a moved name is explicit and was given so. Cost: linear if there are cliques."""
     if not len(names):
