@@ -159,6 +159,6 @@ def test_a_newer_format_is_refused_and_untouched(damaged: Path) -> None:
         lambda: Store(damaged).compact(),
         lambda: Store(damaged).change_feed(),
     ):
-        with pytest.raises(UserError, match=r"EG404.*format 4.*newer Evergraph"):
+        with pytest.raises(UserError, match=rf"EG404.*format {layout.FORMAT + 1}.*newer Evergraph"):
             look()
     assert {p: p.read_bytes() for p in damaged.rglob("*") if p.is_file() and p.name != ".writer"} == kept

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 from evergraph import inputs
 from evergraph.engine_choice import is_spark, make_engine, make_pipeline
 from evergraph.engines.base import Engine, LocalEngine, Which
+from evergraph.engines.changes import Changed, Held, changes
 from evergraph.engines.equality.engine import Rewriting
+from evergraph.engines.equality.names import Names
+from evergraph.engines.equality.stored import every_fact, normal_graph
 from evergraph.engines.memory import MemoryEngine
 from evergraph.engines.reference import ReferenceEngine
 from evergraph.errors import UserError, raise_all
@@ -34,6 +37,7 @@ from evergraph.store.counts import read_counts
 from evergraph.store.dictionary import FileDictionary
 from evergraph.store.layout import COUNTS, SHARDS
 from evergraph.store.log import writes
+from evergraph.store.names import NameRows, read_names
 from evergraph.store.read import read_facts, read_terms
 from evergraph.store.rules import RuleRows
 from evergraph.store.rules import read_rules as read_stored
@@ -88,8 +92,6 @@ class Changing(Reading):
     """Facts that stand among the rules: part of the first update."""
     _assertions: frozenset[Atom]
     """Facts that the graph's ontology asserts."""
-    _equality: Equality
-    """What is made of names that are the same."""
     _old: bool
     _stale: bool
 
@@ -138,13 +140,20 @@ class Changing(Reading):
     # -- becoming ----------------------------------------------------------------------------------------------------
 
     def _setup(
-        self, program: Program, dictionary: Dictionary, engine: Any, shards: int = SHARDS, numbers: Sequence[int] = ()
+        self,
+        program: Program,
+        dictionary: Dictionary,
+        engine: Any,
+        shards: int = SHARDS,
+        numbers: Sequence[int] = (),
+        named: Mapping[str, int] | None = None,
     ) -> None:
+        """Hold nothing, under these rules; `named` are the arities of relations that facts will mention."""
         self._dictionary = dictionary
         self._values = Values(dictionary)
         if self._equality != Equality.OFF:
             raise_all(unsettled(program))
-        self._book = Rulebook.of(program, dictionary, self._values, numbers, self._equality)
+        self._book = Rulebook.of(program, dictionary, self._values, numbers, self._equality).meeting(named or {})
         self._plan = self._book.plan
         self._pipeline: Pipeline | None = None
         if self._store is not None and is_spark(engine):
@@ -152,7 +161,7 @@ class Changing(Reading):
             self._engine: Engine = self._pipeline.engine
         else:
             self._engine = make_engine(engine, self._plan)
-        self._arities = {**Program(tuple(self._book.samples)).relations, TRIPLE: 3}
+        self._arities = {**Program(tuple(self._book.samples)).relations, TRIPLE: 3, **(named or {})}
         self._builtins = self._builtins_of(self._book.samples)
         self._literals_seen = 0
         self._prepared = self._pristine = True
@@ -174,6 +183,7 @@ class Changing(Reading):
     def _read_snapshot(self, snapshot: Snapshot, engine: Any) -> None:
         self._snapshot = snapshot
         rules, info = read_stored(snapshot), snapshot.info
+        self._equality = Equality(info.equality)
         if is_spark(engine):
             self._setup(rules.program, FileDictionary.of(snapshot), engine, info.shards, rules.numbers)
             assert self._pipeline is not None
@@ -181,11 +191,15 @@ class Changing(Reading):
             self._arities |= self._pipeline.engine.arities()
         else:
             dictionary = Dictionary(read_terms(snapshot), info.scopes)
-            self._setup(rules.program, dictionary, engine, numbers=rules.numbers)
             facts = read_facts(snapshot)
-            self._arities |= {key: relation.arity for key, relation in facts.all.items() if isinstance(key, str)}
+            named = {key: relation.arity for key, relation in facts.all.items() if isinstance(key, str)}
+            self._setup(rules.program, dictionary, engine, numbers=rules.numbers, named=named)
             counted = bool(info.counts) and info.counts == self._plan.fingerprint
-            self._local.load(facts, read_counts(snapshot.files(COUNTS)) if counted else None)
+            if isinstance(self._engine, Rewriting):
+                self._engine.load(facts, names=read_names(snapshot))
+            else:
+                facts = every_fact(facts, read_names(snapshot))
+                self._local.load(facts, read_counts(snapshot.files(COUNTS)) if counted else None)
         self._assertions = rules.assertions
         self._prepared = self._stale = self._pristine = False
 
@@ -392,13 +406,32 @@ class Changing(Reading):
             assert isinstance(self._dictionary, FileDictionary)
             self._snapshot = self._pipeline.write(base, info, self._dictionary, changed_rules)
             return self._snapshot.version
-        changed = list(self._local.changes())
+        changed, names = self._stored_changes(base)
         anew, counts = self._local.count_changes()
-        if base is not None and not (changed or changed_rules or anew) and info.counts == base.info.counts:
+        if base is not None and not (changed or changed_rules or names or anew) and info.counts == base.info.counts:
             return base.version
         terms = self._dictionary.since(base.info.terms if base is not None else 0)
-        self._snapshot = self._store.commit(base, info, changed, terms, changed_rules, counts, anew)
+        self._snapshot = self._store.commit(base, info, changed, terms, changed_rules, counts, anew, names)
         return self._snapshot.version
+
+    def _stored_changes(self, base: Snapshot | None) -> tuple[list[Changed], NameRows]:
+        """What the update has done to the stored facts and names. Cost: linear in the graph if the engine holds every fact."""
+        if isinstance(self._engine, Rewriting):
+            return list(self._engine.changes()), NameRows.between(*self._engine.name_changes())
+        if self._equality != Equality.REWRITE:
+            return list(self._local.changes()), NameRows()
+        facts, names = self._stored()
+        before = read_facts(base) if base is not None else Held()
+        return list(changes(before, facts)), NameRows.between(read_names(base), names)
+
+    def _stored(self) -> tuple[Held, Names]:
+        """All that a store holds of the facts and names of this graph."""
+        if isinstance(self._engine, Rewriting):
+            return self._engine.stored(), self._engine.names
+        facts = Held(self._engine.relations(Which.ALL), self._engine.relations(Which.EXPLICIT))
+        if self._equality != Equality.REWRITE or self._plan.same is None:
+            return facts, read_names(None)
+        return normal_graph(facts, self._plan.same)
 
     def _said(self, outcome: Outcome, rules: _Rules) -> dict[str, Any]:
         """What the store's history tells of an update."""
@@ -423,7 +456,8 @@ class Changing(Reading):
         if self._engine.counted and isinstance(self._engine, MemoryEngine):
             counts = self._engine.shard.plan.fingerprint
         terms, scopes = len(self._dictionary), self._dictionary.scopes
-        return Info(operation, shards, terms, scopes, explicit, derived, rules, report=report, counts=counts)
+        said = (report, counts, self.equality)
+        return Info(operation, shards, terms, scopes, explicit, derived, rules, {}, *said)
 
     def _check_arities(self, found: dict[str, int]) -> None:
         for name, arity in found.items():

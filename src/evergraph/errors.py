@@ -42,7 +42,7 @@ MISTAKES = {
     "EG405": "unknown version of a store",
     "EG406": "a damaged file of a store",
     "EG407": "a version that can only be read",
-    "EG408": "a store with other rules",
+    "EG408": "a store with other rules, or another equality",
     "EG409": "a materialisation that differs from recomputation",
     "EG501": "malformed SPARQL",
     "EG502": "a query that Spark cannot compile",

@@ -17,6 +17,7 @@ from evergraph.rules.equality import equality_of
 from evergraph.rules.model import ONTOLOGY, Program
 from evergraph.store import Snapshot, Store
 from evergraph.store.dictionary import FileDictionary
+from evergraph.store.names import NameRows
 from evergraph.store.rules import RuleRows
 from evergraph.terms import Dictionary
 
@@ -84,11 +85,12 @@ class KnowledgeGraph(Changing):
         with store.writing():
             if store.exists:
                 raise UserError("EG401", f"{path} is a store already", "name a new folder")
-            facts = Held(self._engine.relations(Which.ALL), self._engine.relations(Which.EXPLICIT))
+            facts, names = self._stored()
             info = self._info("save", {}, len(self._book))
             counts = self._local.all_counts() if info.counts else []
+            all_names = NameRows(names.moved, names.represented)
             rules = RuleRows(tuple(self._book.members), tuple(self._assertions))
-            store.commit(None, info, changes(Held(), facts), self._dictionary.since(0), rules, counts)
+            store.commit(None, info, changes(Held(), facts), self._dictionary.since(0), rules, counts, names=all_names)
 
     def verify(self, engine: Any = "memory") -> int:
         """Recompute everything from the explicit facts and compare; returns the number of facts, or raises `Differs`."""

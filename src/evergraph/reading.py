@@ -14,6 +14,7 @@ from evergraph.inputs import COLUMNS
 from evergraph.plan.compile import Plan
 from evergraph.plan.model import Key
 from evergraph.plan.rulebook import Rulebook
+from evergraph.rules.equality import Equality
 from evergraph.rules.model import TRIPLE, Atom, Program
 from evergraph.rules.printer import print_atom
 from evergraph.store import Snapshot, Store
@@ -38,6 +39,8 @@ class Reading:
     _engine: Engine
     _plan: Plan
     _arities: dict[str, int]
+    _equality: Equality
+    """What is made of names that are the same."""
     _builtins: dict[str, Callable[[int], tuple[Ids, ...]]]
     _store: Store | None
     _snapshot: Snapshot | None
@@ -91,6 +94,11 @@ class Reading:
     def rules(self) -> Program:
         """The program in force."""
         return self._book.program
+
+    @property
+    def equality(self) -> str:
+        """What becomes of names that are the same: `rewrite`, `axioms` or `off`."""
+        return str(self._equality)
 
     def _blocks(self, columns: Sequence[Ids] | None) -> Iterator[tuple[pa.Array, pa.Array, pa.Array]]:
         if columns is None:

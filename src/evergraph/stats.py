@@ -8,20 +8,24 @@ from typing import Any
 import numpy as np
 
 from evergraph.engines.base import Which
+from evergraph.engines.equality.engine import Rewriting
+from evergraph.engines.equality.expansion import Expansion
 from evergraph.engines.relation import Relation
 from evergraph.plan.model import Key
 from evergraph.reading import Reading
-from evergraph.store.layout import COUNTS
-from evergraph.store.log import TABLES
+from evergraph.store.log import LATER, TABLES
 
 Split = dict[str, dict[str, int]]
 """Explicit and derived counts by name, the largest first."""
 
 
 def stats(kg: Reading) -> dict[str, Any]:
-    """Cost: linear in the types; the rest is known."""
+    """Cost: linear in the types; the rest is known. With cliques, linear in the facts that are kept; none is expanded."""
     everything, explicit = kg._engine.relations(Which.ALL), kg._engine.relations(Which.EXPLICIT)
-    sizes = {key: len(relation) for key, relation in everything.items()}
+    if isinstance(everything, Expansion):
+        sizes = everything.sizes()
+    else:
+        sizes = {key: len(relation) for key, relation in everything.items()}
     given = {key: len(relation) for key, relation in explicit.items()}
     type_id = kg._dictionary.find("<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>")
     classes = [_by_class(source, type_id) for source in (everything, explicit)]
@@ -31,6 +35,7 @@ def stats(kg: Reading) -> dict[str, Any]:
         "derived": sum(sizes.values()) - sum(given.values()),
         "terms": len(kg._dictionary),
         "rules": len(kg._book),
+        "equality": {"kept": kg.equality, **kg._engine.kept()} if isinstance(kg._engine, Rewriting) else None,
         "predicates": _split(kg, {k: n for k, n in sizes.items() if isinstance(k, int)}, given),
         "classes": _split(kg, *classes),
         "relations": _split(kg, {k: n for k, n in sizes.items() if isinstance(k, str)}, given),
@@ -39,6 +44,8 @@ def stats(kg: Reading) -> dict[str, Any]:
 
 
 def _by_class(source: Mapping[Key, Relation], type_id: int | None) -> dict[Key, int]:
+    if isinstance(source, Expansion):
+        return source.tally(type_id, 1) if type_id is not None else {}
     relation = source.get(type_id) if type_id is not None else None
     if relation is None:
         return {}
@@ -64,6 +71,6 @@ def _tables(kg: Reading) -> Split:
     out = {}
     for name in TABLES:
         files = kg._snapshot.files(name)
-        if files or name != COUNTS:
+        if files or name not in LATER:
             out[name] = {"files": len(files), "rows": sum(f.rows for f in files), "bytes": sum(f.size for f in files)}
     return out

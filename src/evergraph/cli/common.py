@@ -44,6 +44,10 @@ Data = Annotated[
 RulesOption = Annotated[
     str, typer.Option("--rules", "-r", help="A rule set (rhodf, rdfs, rdfs-jena, owl2rl, owl2rl-full) or a .dlog file")
 ]
+EqualityOption = Annotated[
+    str | None,
+    typer.Option("--equality", help="Names that are the same: rewrite, axioms or off; rewrite if a rule derives owl:sameAs"),
+]
 EngineOption = Annotated[EngineName, typer.Option("--engine", help="Where to compute")]
 MasterOption = Annotated[str, typer.Option("--master", help="Spark's master: local[*], spark://…, yarn, k8s://…")]
 OutputOption = Annotated[Output, typer.Option("--output", help="How to report")]

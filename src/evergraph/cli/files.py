@@ -12,6 +12,7 @@ from evergraph.cli.common import (
     Data,
     EngineName,
     EngineOption,
+    EqualityOption,
     FactsChoice,
     MasterOption,
     OnError,
@@ -41,6 +42,7 @@ def materialise(
     to: Annotated[Path, typer.Option("--to", "-o", help="The .nt or .nt.gz file to write")],
     rules: RulesOption = "rdfs",
     facts: Annotated[FactsChoice, typer.Option("--facts", help="Which facts to write")] = FactsChoice.ALL,
+    equality: EqualityOption = None,
     engine: EngineOption = EngineName.MEMORY,
     master: MasterOption = "local[*]",
     on_error: OnErrorOption = OnError.FAIL,
@@ -52,7 +54,7 @@ def materialise(
     if not to.name.endswith((".nt", ".nt.gz")):
         raise UserError("EG102", f"cannot write {to}", "name a file that ends in .nt or .nt.gz")
     check_target(to)
-    kg, report, rejected = _build(data, rules, engine, master, on_error, to.with_name("rejected.txt"))
+    kg, report, rejected = _build(data, rules, equality, engine, master, on_error, to.with_name("rejected.txt"))
     with progress_of("write"):
         written = write_ntriples(kg.blocks(str(facts)), to)
     answer = {
@@ -78,13 +80,14 @@ def materialise(
 def check(
     data: Data,
     rules: RulesOption = "owl2rl",
+    equality: EqualityOption = None,
     engine: EngineOption = EngineName.MEMORY,
     master: MasterOption = "local[*]",
     on_error: OnErrorOption = OnError.FAIL,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Say whether the data contradicts the rules (relation `inconsistency`). Exit code 1 if it does."""
-    kg, _, rejected = _build(data, rules, engine, master, on_error, Path("rejected.txt"))
+    kg, _, rejected = _build(data, rules, equality, engine, master, on_error, Path("rejected.txt"))
     found = kg.relation("inconsistency") if "inconsistency" in kg.rules.relations else []
     rows = sorted(texts_of(row) for row in found)
     lines = [f"{row[0].strip(chr(34))}: {' '.join(dict.fromkeys(row[1:]))}" for row in rows]
@@ -172,18 +175,20 @@ def _load(file: str) -> tuple[Any, Any]:
 
 
 def _build(
-    data: list[str], rules: str, engine: EngineName, master: str, on_error: OnError, rejected: Path
+    data: list[str], rules: str, equality: str | None, engine: EngineName, master: str, on_error: OnError, rejected: Path
 ) -> tuple[Any, Any, int]:
     """A graph of the data under the rules, with progress on a terminal."""
     from evergraph.formats import Rejects, expand
     from evergraph.graph import KnowledgeGraph
+    from evergraph.rules.equality import equality_of
     from evergraph.rules.model import Program
 
     program = Program.load(rules)
+    equality_of(equality, program)
     tell_outside(program.outside, rules)
     files = [str(path) for path in expand(data)]
     rejects = Rejects() if on_error == OnError.SKIP else None
-    kg = KnowledgeGraph(program, engine=session_for(engine, master))
+    kg = KnowledgeGraph(program, equality=equality, engine=session_for(engine, master))
     with progress_of("read") as progress:
         report = kg.update(insert=files, rejects=rejects, progress=progress)
     if rejects:

@@ -12,6 +12,7 @@ import typer
 from evergraph.cli.common import (
     Data,
     EngineName,
+    EqualityOption,
     FactsChoice,
     FactsOption,
     MasterOption,
@@ -59,6 +60,7 @@ def load(
     rules: Annotated[
         str | None, typer.Option("--rules", "-r", help="For a new store: a rule set or a .dlog file; rdfs if not given")
     ] = None,
+    equality: EqualityOption = None,
     engine: Annotated[EngineName, typer.Option("--engine", help="Where to compute")] = EngineName.SPARK,
     master: MasterOption = "local[*]",
     on_error: OnErrorOption = OnError.FAIL,
@@ -68,7 +70,7 @@ def load(
     from evergraph.formats import Rejects, expand
 
     paths = [str(path) for path in expand(data)]
-    kg = _for_loading(store, rules, engine, master)
+    kg = _for_loading(store, rules, equality, engine, master)
     rejects = Rejects() if on_error == OnError.SKIP else None
     with progress_of("read") as progress:
         report = kg.update(insert=paths, rejects=rejects, progress=progress, operation="load")
@@ -85,23 +87,28 @@ def load(
     )
 
 
-def _for_loading(store: Path, rules: str | None, engine: EngineName, master: str) -> Any:
+def _for_loading(store: Path, rules: str | None, equality: str | None, engine: EngineName, master: str) -> Any:
     """The graph of a store that exists, or a new one."""
     from evergraph.graph import KnowledgeGraph
+    from evergraph.rules.equality import equality_of
     from evergraph.rules.model import Program
     from evergraph.store import Store
 
+    equality_of(equality, Program())
     program = Program.load(rules) if rules is not None else None
     if program is not None:
         tell_outside(program.outside, str(rules))
     if not Store(store).exists:
-        return KnowledgeGraph(program or "rdfs", engine=session_for(engine, master), store=store)
+        return KnowledgeGraph(program or "rdfs", equality=equality, engine=session_for(engine, master), store=store)
     where = session_for(engine, master)
     with progress_of("open"):
         kg = KnowledgeGraph.open(store, engine=where)
     if program is not None and kg.rules.rules != program.rules:
         hint = "leave out --rules, or change them: evergraph rules replace"
         raise UserError("EG408", f"{store} has other rules than {rules}", hint)
+    if equality is not None and kg.equality != equality:
+        hint = "leave out --equality, or load into a new store"
+        raise UserError("EG408", f"{store} has equality {kg.equality}, not {equality}", hint)
     return kg
 
 
@@ -202,6 +209,8 @@ def stats(store: StoreArgument, version: VersionOption = None, output: OutputOpt
         f"version {found['version']}: {found['explicit']:,} explicit and {found['derived']:,} derived facts, "
         f"{found['terms']:,} terms, {found['rules']:,} rules",
     ]
+    if found["equality"] is not None:
+        lines.append(_cliques(found["equality"], found["explicit"] + found["derived"]))
     for what in ("predicates", "classes", "relations"):
         rows = [(name, n["explicit"], n["derived"]) for name, n in found[what].items()]
         if rows:
@@ -211,6 +220,14 @@ def stats(store: StoreArgument, version: VersionOption = None, output: OutputOpt
     sizes = [(name, t["files"], t["rows"], t["bytes"]) for name, t in found["tables"].items()]
     lines += ["", table_of(("table", "files", "rows", "bytes"), sizes)]
     say(output, found, "\n".join(lines))
+
+
+def _cliques(kept: dict[str, Any], facts: int) -> str:
+    """How much stands for how much."""
+    told = f"{kept['facts']:,} facts in normal form stand for all {facts:,}; "
+    if not kept["cliques"]:
+        return told + "no two names are the same"
+    return told + f"{count_of(kept['cliques'], 'clique')} of {kept['names']:,} names, the largest of {kept['largest']:,}"
 
 
 def history(store: StoreArgument, output: OutputOption = Output.TEXT) -> None:
@@ -227,6 +244,7 @@ def history(store: StoreArgument, output: OutputOption = Output.TEXT) -> None:
             "derived": sum(v.info.derived.values()),
             "terms": v.info.terms,
             "rules": v.info.rules,
+            "equality": v.info.equality,
             "report": dict(v.info.report),
         }
         for v in versions

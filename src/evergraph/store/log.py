@@ -1,6 +1,6 @@
 """Versions of a store. The commit of `facts` is the commit point: it names the versions of the other tables.
 
-    version n of the store = version n of `facts`, and the versions of `dictionary`, `relations`, `rules` it names
+    version n of the store = version n of `facts`, and the versions of the other tables it names
 
 In words: a writer commits the other tables first and `facts` last, so that a version exists whole or not at all. A reader
 takes a version of `facts` and the others as that names them: a snapshot that no later commit changes. What a crashed
@@ -25,11 +25,13 @@ from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
 from evergraph.errors import UserError
-from evergraph.store.layout import BY_SHARD, COUNTS, DICTIONARY, FACTS, FORMAT, RELATIONS, RULES, SCHEMAS, NewFile
+from evergraph.store.layout import BY_SHARD, COUNTS, DICTIONARY, FACTS, FORMAT, NAMES, RELATIONS, RULES, SCHEMAS, NewFile
 
-TABLES = (DICTIONARY, RELATIONS, RULES, COUNTS, FACTS)
+TABLES = (DICTIONARY, RELATIONS, RULES, COUNTS, NAMES, FACTS)
 """In the order in which they are committed."""
-SKIP_BY = {FACTS: "predicate", DICTIONARY: "id"}
+LATER = (COUNTS, NAMES)
+"""Tables that stores of older formats do not have."""
+SKIP_BY = {FACTS: "predicate", DICTIONARY: "id", NAMES: "name"}
 """The column whose lowest and highest value in a file we look at."""
 KEEP_LOG = {"delta.enableExpiredLogCleanup": "false", "delta.logRetentionDuration": "interval 36500 days"}
 Counts = dict[str, int]
@@ -56,6 +58,8 @@ class Info:
     """Net changes, algorithm and time of what made the version."""
     counts: str = ""
     """The fingerprint of the plan that facts are counted by, if they are."""
+    equality: str = "off"
+    """What becomes of names that are the same: one of `rules.equality.Equality`."""
     format: int = FORMAT
 
 
@@ -69,7 +73,7 @@ class StoredFile:
     shard: int | None
     low: int
     high: int
-    """Lowest and highest predicate of a file of triples; lowest and highest id of one of terms."""
+    """Lowest and highest predicate of a file of triples, id of one of terms, name of one of names."""
 
     @property
     def relative(self) -> str:
@@ -97,11 +101,13 @@ class Snapshot:
 
     def changes_data(self, name: str) -> bool:
         """Whether the commit that made this version of a table put rows there or took some; False: it arranged them anew."""
+        if name in LATER and name not in self.info.tables:
+            return False
         return any(action["dataChange"] for _, action in _actions(self.store, name, self.version_of(name)))
 
     def files(self, name: str) -> list[StoredFile]:
         """The data files, dictionary files in the order of their ids, others by shard and name."""
-        if name == COUNTS and COUNTS not in self.info.tables:
+        if name in LATER and name not in self.info.tables:
             return []  # written before there was such a table
         if name not in self._files:
             rows = pa.table(self.table(name).get_add_actions(flatten=True)).to_pylist()

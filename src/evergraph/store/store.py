@@ -29,9 +29,10 @@ from evergraph.rules.model import TRIPLE
 from evergraph.store import log
 from evergraph.store.counts import merge_counts, write_counts
 from evergraph.store.feed import change_feed
-from evergraph.store.layout import COUNTS, DICTIONARY, FACTS, FILE_ROWS, RELATIONS, RULES, NewFile, write_terms
+from evergraph.store.layout import COUNTS, DICTIONARY, FACTS, FILE_ROWS, NAMES, RELATIONS, RULES, NewFile, write_terms
 from evergraph.store.lock import NAME, SCRATCH, WAIT_SECONDS, sweep_scratch, writing
 from evergraph.store.log import Info, Snapshot, StoredFile
+from evergraph.store.names import NameRows, merge_names, write_names
 from evergraph.store.read import read_table
 from evergraph.store.rules import RuleRows, merge_rules, write_rules
 from evergraph.store.view import create_view
@@ -97,8 +98,9 @@ class Store:
         rules: RuleRows | None = None,
         counts: Iterable[Counted] = (),
         anew: bool = False,
+        names: NameRows | None = None,
     ) -> Snapshot:
-        """The version after `base` with these changes of facts, counts and rules, and new terms.
+        """The version after `base` with these changes of facts, counts, rules and names, and new terms.
 
         With `anew`, all counts are given. Cost: the change; files that hold rows to drop are written anew.
         """
@@ -112,7 +114,7 @@ class Store:
             added += write_counts(self.path, 0 if base is None else base.version + 1, counts)
         if anew and base is not None:
             removed += base.files(COUNTS)
-        return self.commit_files(base, info, added, removed, rules)
+        return self.commit_files(base, info, added, removed, rules, names)
 
     def commit_files(
         self,
@@ -121,11 +123,16 @@ class Store:
         added: Sequence[NewFile],
         removed: Sequence[StoredFile],
         rules: RuleRows | None = None,
+        names: NameRows | None = None,
     ) -> Snapshot:
         """The version after `base` made of files that are written; small files are compacted when there are many."""
         if rules or base is None:
             with log.writes(self.path):
                 new, old = write_rules(self.path, base.files(RULES) if base is not None else (), rules or RuleRows())
+            added, removed = [*added, *new], [*removed, *old]
+        if names:
+            with log.writes(self.path):
+                new, old = write_names(self.path, base.files(NAMES) if base is not None else (), names)
             added, removed = [*added, *new], [*removed, *old]
         if base is not None and not info.counts:
             removed = [*removed, *base.files(COUNTS)]
@@ -164,6 +171,9 @@ class Store:
             added, removed = added + merge_counts(self.path, base.version, base.files(COUNTS)), removed + base.files(COUNTS)
         if len(base.files(RULES)) > SMALL_FILES:
             added, removed = [*added, merge_rules(self.path, base.files(RULES))], removed + base.files(RULES)
+        names = _small(base, NAMES)
+        if len(names) > SMALL_FILES:
+            added, removed = added + merge_names(self.path, names), removed + names
         if not removed:
             return base
         info = replace(base.info, operation="compact", report={})
@@ -180,10 +190,14 @@ class Store:
 
 
 def _piled_up(snapshot: Snapshot) -> bool:
-    shards = [file.shard for name in (FACTS, RELATIONS) for file in snapshot.files(name) if file.rows < FILE_ROWS // 2]
+    shards = [file.shard for name in (FACTS, RELATIONS) for file in _small(snapshot, name)]
     most = max((shards.count(shard) for shard in set(shards)), default=0)
-    others = (len(snapshot.files(COUNTS)), len(snapshot.files(RULES)))
+    others = (len(snapshot.files(COUNTS)), len(snapshot.files(RULES)), len(_small(snapshot, NAMES)))
     return max(most, sum(map(len, _adjacent(snapshot.files(DICTIONARY)))), *others) > SMALL_FILES
+
+
+def _small(snapshot: Snapshot, table: str) -> list[StoredFile]:
+    return [file for file in snapshot.files(table) if file.rows < FILE_ROWS // 2]
 
 
 def _adjacent(files: Sequence[StoredFile]) -> list[list[StoredFile]]:

@@ -26,8 +26,9 @@ from evergraph.engines.changes import Changed, Held, changes
 from evergraph.engines.equality.differences import moved, net, row_columns
 from evergraph.engines.equality.expansion import Expansion
 from evergraph.engines.equality.explicit import Explicit
-from evergraph.engines.equality.merging import about, normalised
+from evergraph.engines.equality.merging import normalised
 from evergraph.engines.equality.names import Names
+from evergraph.engines.equality.stored import apart, in_normal_form, with_runs
 from evergraph.engines.equality.unravel import Unravelling
 from evergraph.engines.kernel import Kernel
 from evergraph.engines.marks import Counted
@@ -270,9 +271,7 @@ class Rewriting:
         if names is not None and len(names):
             self.names = names
             self.below.recall(names)
-            gone = about(facts.all, names.moved, False)
-            kept = {key: r.remove(gone[key]) if key in gone else r for key, r in facts.all.items()}
-            facts = Held({key: r for key, r in kept.items() if len(r)}, facts.explicit)
+            facts = in_normal_form(facts, names)
         self.below.load(facts)
         self._view = None
 
@@ -280,12 +279,27 @@ class Rewriting:
         self.below.prepare(builtins)
 
     def changes(self) -> Iterator[Changed]:
-        """What the update has done so far to facts in normal form and to explicit facts."""
+        """What the update has done so far to facts in normal form and to explicit facts.
+
+        Cost: the change; if names changed, also the explicit facts that are not in normal form.
+        """
         saved = self._saved
+        if saved.names is self.names:
+            given = dict(self.below.given())
+            became, ceased = (apart(runs, self.names) for runs in net(saved.given, given))
+            before = Held(with_runs(saved.view.relations, ceased), saved.given)
+            return changes(before, Held(with_runs(self.below.held(), became), given))
         old = saved.explicit if saved.explicit is not None else Explicit.of(saved.given, saved.names)
-        new = self._explicit = self._found_explicit()
-        before = Held(_with(saved.view.relations, old.apart()), saved.given)
-        return changes(before, Held(_with(self.below.held(), new.apart()), dict(self.below.given())))
+        return changes(Held(with_runs(saved.view.relations, old.apart()), saved.given), self.stored())
+
+    def stored(self) -> Held:
+        """What a store holds: the facts in normal form, and the explicit facts as they were given."""
+        self._explicit = self._found_explicit()
+        return Held(with_runs(self.below.held(), self._explicit.apart()), dict(self.below.given()))
+
+    def name_changes(self) -> tuple[Names, Names]:
+        """The names before the update, and now."""
+        return self._saved.names, self.names
 
     def count_changes(self) -> tuple[bool, list[Counted]]:
         return False, []
@@ -344,13 +358,6 @@ class Rewriting:
 
 def _size(facts: Facts) -> int:
     return sum(len(columns[0]) if columns else 1 for columns in facts.values())
-
-
-def _with(relations: Relations, more: Mapping[Key, Run]) -> dict[Key, Relation]:
-    out = dict(relations)
-    for key, run in more.items():
-        out[key] = out[key].add(run) if key in out else Relation(run)
-    return out
 
 
 def _by_name(runs: Mapping[Key, Run]) -> Counts:
