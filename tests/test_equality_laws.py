@@ -106,7 +106,8 @@ def test_rules_come_and_go(program: Program, steps: Steps, changes: list[tuple[l
     fast, slow = both(program)
     for number, (insert, delete) in enumerate(coming_and_going(steps)):
         rules, seed = changes[number] if number < len(changes) else ([], 0)
-        gone = [rule for rule in fast.rules.rules if Random(seed).random() < 0.3]
+        rng = Random(seed)
+        gone = [rule for rule in fast.rules.rules if rng.random() < 0.3]
         what = f"{program}\ninserting {insert} {rules}\ndeleting {delete} {gone}"
         given = {"insert": insert, "delete": delete, "insert_rules": rules or None, "delete_rules": gone or None}
         fast.update(**given)
