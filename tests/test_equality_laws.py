@@ -32,6 +32,7 @@ from strategies import (
     equal_updates,
     functional,
     layered_programs,
+    layered_rules,
 )
 
 Steps = list[tuple[list[Atom], int]]
@@ -105,7 +106,8 @@ def test_rules_come_and_go(program: Program, steps: Steps, changes: list[tuple[l
     fast, slow = both(program)
     for number, (insert, delete) in enumerate(coming_and_going(steps)):
         rules, seed = changes[number] if number < len(changes) else ([], 0)
-        gone = [rule for rule in fast.rules.rules if Random(seed).random() < 0.3]
+        rng = Random(seed)
+        gone = [rule for rule in fast.rules.rules if rng.random() < 0.3]
         what = f"{program}\ninserting {insert} {rules}\ndeleting {delete} {gone}"
         given = {"insert": insert, "delete": delete, "insert_rules": rules or None, "delete_rules": gone or None}
         fast.update(**given)
@@ -130,6 +132,33 @@ def test_rewriting_equals_axioms_below_negation(program: Program, more: list[Rul
         assert_equal(fast, slow, f"{whole}\ninserting {insert}\ndeleting {delete}")
         fast.verify("reference")
         slow.verify()
+
+
+changing = st.lists(
+    st.tuples(st.lists(layered_rules() | functional(), max_size=2), st.integers(0, 2**16)), min_size=4, max_size=4
+)
+
+
+@given(layered_programs, changing, st.integers(0, 2**32))
+@settings(ONCE, max_examples=40)
+def test_rules_come_and_go_below_and_above_negation(program: Program, changes: list[tuple[list[Rule], int]], seed: int) -> None:
+    same = Rule(Atom(TRIPLE, (Variable("x"), SAME, Variable("y"))), (Atom("r0", (Variable("x"), Variable("y"))),))
+    fast, slow = both(Program((*program.rules, same)))
+    for (insert, delete), (rules, number) in zip(dense_changes(program, Random(seed)), changes, strict=True):
+        rng = Random(number)
+        gone = [rule for rule in fast.rules.rules if rng.random() < 0.2]
+        given = {"insert": insert, "delete": delete, "insert_rules": rules or None, "delete_rules": gone or None}
+        refused = []
+        for kg in (fast, slow):
+            try:
+                kg.update(**given)
+            except UserError as error:
+                refused.append(error.code)
+        assert refused in ([], ["EG010"] * 2, ["EG005"] * 2)
+        assert_equal(fast, slow, f"{program}\n{given}")
+        for kg in (fast, slow):
+            kg.verify()
+            kg.verify("reference")
 
 
 @given(equal_programs, equal_updates)

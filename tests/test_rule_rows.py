@@ -153,6 +153,18 @@ BAD = {
 }
 
 
+def test_a_stratum_whose_last_rule_went_is_gone() -> None:
+    for engine in ("memory", "reference"):
+        rules = "p(?x) :- n(?x), NOT q(?x) . s(?x) :- n(?x), NOT p(?x) . u(?x) :- n(?x) . n(1) ."
+        kg = KnowledgeGraph(Program.parse(rules), engine=engine)
+        kg.update(delete_rules="s(?x) :- n(?x), NOT p(?x) .")
+        kg.update(delete_rules="u(?x) :- n(?x) .")
+        assert len(kg._plan.strata) == len(kg._plan.rules) == 2
+        kg.update(insert="n(2) . q(1) .")
+        assert everything(kg) == {"n(1)", "n(2)", "q(1)", "p(2)"}
+        kg.verify("reference")
+
+
 @pytest.mark.parametrize("code", BAD)
 @pytest.mark.parametrize("stored", [False, True])
 def test_bad_rules_change_nothing(tmp_path: Path, code: str, stored: bool) -> None:

@@ -35,6 +35,7 @@ STEP = 32
 """How many derivations of a closure one that is taken back takes the time of; half as many where facts are counted."""
 REWRITING = ("auto", "recompute", "backward-forward")
 """Algorithms that maintain equality by representatives."""
+UNSETTLED = "rules negate, and names may be the same"
 SMALL = 1000
 """A graph with fewer explicit facts is maintained step by step, whatever changes."""
 
@@ -54,6 +55,18 @@ class Choice:
     expected: int | None = None
 
 
+def refuse(engine: Engine, algorithm: str) -> None:
+    """Fail for an algorithm that does not maintain equality by representatives, if that is what the engine has."""
+    if engine.rewrites and algorithm not in REWRITING:
+        hint = f"use {' or '.join(REWRITING[1:])}, or a graph with equality axioms"
+        raise UserError("EG205", f"{algorithm} does not maintain equality by representatives", hint)
+
+
+def unsettled(plan: Plan) -> bool:
+    """Whether what is negated may turn out to have other names: then what was above a negation must not be read below it."""
+    return plan.same is not None and len(plan.strata) > 1
+
+
 def maintain(
     engine: Engine,
     plan: Plan,
@@ -66,14 +79,12 @@ def maintain(
 ) -> Outcome:
     """Delete and insert explicit facts; the caller commits or rolls back. `maintenance` is asked for if it is needed."""
     first = not engine.counts(Which.EXPLICIT)
-    if engine.rewrites and algorithm not in REWRITING:
-        hint = f"use {' or '.join(REWRITING[1:])}, or a graph with equality axioms"
-        raise UserError("EG205", f"{algorithm} does not maintain equality by representatives", hint)
+    refuse(engine, algorithm)
     choice = choose(engine, plan, insert, delete, experience) if algorithm == "auto" else Choice(algorithm, "asked for")
     if first and delete:
         choice = Choice("recompute", "there are no facts yet")
-    elif plan.same is not None and not first and len(plan.strata) > 1:
-        choice = Choice("recompute", "rules negate, and names may be the same", choice.expected)
+    elif unsettled(plan) and not first:
+        choice = Choice("recompute", UNSETTLED, choice.expected)
     outcome = _run(engine, plan, insert, delete, choice, maintenance, progress)
     outcome.expected = choice.expected
     if first or choice.algorithm == "recompute":

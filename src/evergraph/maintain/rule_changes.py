@@ -7,7 +7,8 @@ Paper: Volz, Staab, Motik: Incremental Maintenance of Materialized Ontologies. O
 Departures: the paper computes the relation of a changed rule anew (`p^Temp`, here `declarative`); a row takes with it only what
     was derived by it.
 Cost and traps: that of the algorithm for the rows: the instances of the rules that come or go, and what follows from them.
-    Where old and new rules negate each other's heads everything is derived anew, whichever algorithm was asked for.
+    Where old and new rules negate each other's heads everything is derived anew, whichever algorithm was asked for; so it is
+    where rules negate and names may be the same.
 Example:
     >>> from evergraph import KnowledgeGraph, Program
     >>> kg = KnowledgeGraph(Program.parse("p(?x) :- q(?x) . r(?x) :- p(?x) . q(1) . q(2) . p(2) ."))
@@ -22,7 +23,7 @@ from collections.abc import Callable
 
 from evergraph.engines.base import Engine, Facts
 from evergraph.formats import Progress
-from evergraph.maintain.choose import Experience, maintain
+from evergraph.maintain.choose import UNSETTLED, Experience, maintain, refuse, unsettled
 from evergraph.maintain.declarative import Maintenance
 from evergraph.maintain.outcome import Outcome
 from evergraph.plan.transition import Change
@@ -39,20 +40,24 @@ def maintain_rules(
     progress: Progress | None = None,
 ) -> Outcome:
     """Let rules and facts come and go; the caller commits or rolls back, and settles the change."""
-    step = change.anew if algorithm == "declarative" or change.step is None else change.step
+    refuse(engine, algorithm)
+    negating = change.step is not None and unsettled(change.step.plan)
+    step = change.anew if algorithm == "declarative" or change.step is None or negating else change.step
     engine.adopt(step.plan)
     outcome = maintain(
         engine,
         step.plan,
         {**insert, **step.insert},
         {**delete, **step.delete},
-        "recompute" if change.step is None and algorithm != "declarative" else algorithm,
+        "recompute" if negating or (change.step is None and algorithm != "declarative") else algorithm,
         maintenance,
         experience,
         progress,
     )
     if change.step is None and outcome.algorithm == "recompute":
         outcome.reason = "old and new rules negate what the others derive"
+    elif negating and outcome.algorithm == "recompute":
+        outcome.reason = UNSETTLED
     if step is not change.anew:
         engine.adopt(change.anew.plan)
     return outcome

@@ -218,6 +218,8 @@ def _without(
             lifted = group.lifts[-1][0]
             relifted[lifted.name] = partial(compiler.columns, lifted, list(members))
         out[number][shape] = group
+    while len(out) > 1 and not out[-1]:
+        out.pop()
     return out, relifted
 
 
