@@ -30,9 +30,9 @@ def make_engine(engine: Any, plan: Plan) -> Engine:
     if engine == "reference":
         return ReferenceEngine(plan)
     if is_spark(engine):
-        from evergraph.engines.spark import SparkEngine
+        from evergraph.engines.spark import MergingSpark, SparkEngine
 
-        return SparkEngine(plan, _session(engine))
+        return Rewriting(MergingSpark(plan, _session(engine)), plan) if plan.rewrites else SparkEngine(plan, _session(engine))
     raise UserError("EG201", f"no engine is called {engine!r}", f"use one of {', '.join(ENGINES)} or a SparkSession")
 
 

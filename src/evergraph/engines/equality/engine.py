@@ -33,7 +33,6 @@ from evergraph.engines.marks import Counted
 from evergraph.engines.relation import Relation, Run
 from evergraph.plan.compile import Plan
 from evergraph.plan.model import Key
-from evergraph.plan.shapes import hidden
 from evergraph.rules.model import TRIPLE
 from evergraph.terms import Ids
 
@@ -61,7 +60,7 @@ class Merging(Engine, Protocol):
         """
 
     def recall(self, names: Names) -> None:
-        """Go on with these names, which the facts have already."""
+        """Go on with these names, which the facts have already, or get next by `exchange` or `forget_derived`."""
 
     @property
     def plans(self) -> tuple[Plan, Plan]:
@@ -128,7 +127,7 @@ class Rewriting:
         raise NotImplementedError("no algorithm that needs another engine keeps representatives")
 
     def _state(self) -> _State:
-        return _State(self.names, self._explicit, dict(self.below.held()), dict(self.below.given()))
+        return _State(self.names, self._explicit, self.below.held(), self.below.given())
 
     # -- updates -----------------------------------------------------------------------------------------------------
 
@@ -176,13 +175,13 @@ class Rewriting:
         explicit = self._explicit = self._found_explicit()
         work = Unravelling(kernel, self.below.held(), explicit, self.names, self.below.plans)
         self.names, plus, minus = work.run(goals)
-        self.below.exchange(plus, minus)
         self.below.recall(self.names)
+        self.below.exchange(plus, minus)
         made = kernel.derivations - derivations + work.known.derivations
         return Closed(work.rounds, made, kernel.examined - examined + work.known.shard.kernel.examined)
 
     def _found_explicit(self) -> Explicit:
-        given = dict(self.below.given())
+        given = self.below.given()
         if self._explicit is None:
             return Explicit.of(given, self.names)
         return self._explicit.after(given, self.names)
@@ -279,7 +278,7 @@ class Rewriting:
         old = saved.explicit if saved.explicit is not None else Explicit.of(saved.given, saved.names)
         new = self._explicit = self._found_explicit()
         before = Held(_with(saved.held, old.apart()), saved.given)
-        return changes(before, Held(_with(self.below.held(), new.apart()), dict(self.below.given())))
+        return changes(before, Held(_with(self.below.held(), new.apart()), self.below.given()))
 
     def count_changes(self) -> tuple[bool, list[Counted]]:
         return False, []
@@ -291,7 +290,7 @@ class Rewriting:
 
     def _expansion(self) -> Expansion:
         if self._view is None:
-            self._view = Expansion(dict(self.below.held()), self.names)
+            self._view = Expansion(self.below.held(), self.names)
         return self._view
 
     def counts(self, which: Which) -> Counts:
@@ -329,7 +328,7 @@ class Rewriting:
         """How large the graph is that is kept, and its cliques."""
         _, sizes = self.names.cliques()
         return {
-            "facts": sum(len(r) for key, r in self.below.held().items() if not hidden(key)),
+            "facts": sum(self.below.counts(Which.ALL).values()),
             "cliques": len(sizes),
             "names": int(sizes.sum()),
             "largest": int(sizes.max()) if len(sizes) else 1,

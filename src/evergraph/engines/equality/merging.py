@@ -168,7 +168,7 @@ def rename(shard: Shard, changed: Names, index: bool, pending: bool) -> None:
         del relations[key]
     for scheduler in shard.schedulers:
         scheduler.forget_if_changed({key: Relation(run) for key, run in gone.items()})
-    again = stale(relations, _standing(changed), index) if shard.compares else {}
+    again = stale(relations, standing(changed), index) if shard.compares else {}
     shard.begin()
     fixpoint = shard.fixpoint
     for runs, less in ((arrived, gone), (again, {})):
@@ -180,7 +180,7 @@ def rename(shard: Shard, changed: Names, index: bool, pending: bool) -> None:
     fixpoint.insert(normalised(changed, gone))
 
 
-def _standing(changed: Names) -> Names:
+def standing(changed: Names) -> Names:
     """The representatives of changed names, to look for facts about them."""
     found = changed.cliques()[0]
     return Names(changed.arrays, found, found)

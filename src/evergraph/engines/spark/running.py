@@ -106,9 +106,9 @@ class Running:
         more = any(answer["to"] for answer in answers.values())
         return answers, out.where(f"kind <> '{Kind.ANSWER}'") if more else None
 
-    def _sweep(self, before: State, after: State) -> None:
-        """Delete the files that neither this state nor the last one needs."""
-        needed = before.files | after.files
+    def _sweep(self, *states: State) -> None:
+        """Delete the files that none of these states needs."""
+        needed = set[str]().union(*(state.files for state in states))
         for path in self.folder.iterdir():
             if path.name not in needed and path.is_file():
                 path.unlink()
