@@ -75,7 +75,7 @@ class Running:
             examined += sum(a["examined"] for a in answers.values())
             self.state = replace(self.state, answers={**self.state.answers, **answers}, counted=job.counting)
             job = replace(job, answers=dict(self.state.answers), full=False, reopen=False, forget=False, resend=())
-            job = replace(job, begin=False, decided=False, searching=bool(self.state.aiming))
+            job = replace(job, begin=False, decided=False, searching=bool(self.state.aiming), drop=frozenset())
             self._said += answers.values()
         return Closed(rounds, derivations, examined)
 
