@@ -17,6 +17,8 @@ from evergraph.engines.equality.engine import Rewriting
 from evergraph.engines.spark.engine import SparkEngine
 from evergraph.engines.spark.merging import MergingSpark
 from evergraph.errors import UserError
+from evergraph.rules.model import Atom
+from strategies import ontology_updates
 from test_shards import InProcess
 
 PREFIX = "@prefix : <http://ex/> .\n"
@@ -154,3 +156,17 @@ def test_shards_equal_axioms_when_rules_change(seed: int, shards: int) -> None:
 def test_little_mail_about_names_is_read_in_the_driver(seed: int, near: int) -> None:
     with patch.object(SparkEngine, "near", near):
         assert_equal_to_axioms(seed, 3, changing=True)
+
+
+@given(ontology_updates, st.integers(0, 2**32), st.sampled_from([2, 5]))
+@settings(max_examples=12, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+def test_data_changes_the_schema_and_names(steps: list[list[Atom]], seed: int, shards: int) -> None:
+    """OWL 2 RL: classes and properties are merged, and functional properties merge their values."""
+    program, rng, there = Program.load("owl2rl"), Random(seed), set[Atom]()
+    many, one = merging(program, shards), KnowledgeGraph(program, equality="rewrite")
+    for insert in steps:
+        delete = [fact for fact in sorted(there, key=str) if rng.random() < 0.4 and fact not in insert]
+        there = (there - {*delete}) | {*insert}
+        for kg in (many, one):
+            kg.update(insert=insert, delete=delete)
+        assert_same(everything(many), everything(one), f"{steps}, {delete}")
