@@ -37,11 +37,14 @@ def make_engine(engine: Any, plan: Plan) -> Engine:
 
 
 def make_pipeline(engine: Any, plan: Plan, store: Store, shards: int) -> Pipeline:
-    from evergraph.engines.spark import SparkEngine
+    from evergraph.engines.spark import MergingSpark, SparkEngine
     from evergraph.pipeline.load import Pipeline
 
     session = _session(engine)
     scratch = Scratch(store.path)
+    if plan.rewrites:
+        below = MergingSpark(plan, session, shards, scratch.path)
+        return Pipeline(below, store, scratch, Rewriting(below, plan))
     return Pipeline(SparkEngine(plan, session, shards, scratch.path), store, scratch)
 
 

@@ -25,6 +25,9 @@ import numpy as np
 import pyarrow as pa
 
 from evergraph.engines.arrays import Arrays
+from evergraph.engines.base import Engine
+from evergraph.engines.equality.engine import Rewriting
+from evergraph.engines.equality.names import Names
 from evergraph.engines.relation import Run
 from evergraph.engines.spark.engine import SparkEngine
 from evergraph.engines.spark.jobs import FAILURES, each, failure
@@ -53,14 +56,19 @@ PART_BYTES = 1 << 28
 class Pipeline:
     """What ties a Spark engine to a store."""
 
-    def __init__(self, engine: SparkEngine, store: Store, scratch: Scratch) -> None:
+    def __init__(self, engine: SparkEngine, store: Store, scratch: Scratch, over: Rewriting | None = None) -> None:
+        """`over` keeps representatives over the engine, where names may be the same."""
         self.engine, self.store, self.session = engine, store, engine.spark
+        self.maintained: Engine = engine if over is None else over
+        """What a graph updates and reads."""
         self.scratch = scratch
         self._terms: list[NewFile] = []
         """Dictionary files that are not committed yet."""
 
-    def open(self, snapshot: Snapshot) -> None:
-        """Let every shard read the facts it owns."""
+    def open(self, snapshot: Snapshot, names: Names | None = None) -> None:
+        """Let every shard read the facts it owns; these names stand for others in them."""
+        if names is not None and isinstance(self.maintained, Rewriting):
+            self.maintained.recall(names)
         work = opening(self.engine.job(), snapshot.files(FACTS), snapshot.files(RELATIONS))
         answers = each(self.session, self.engine.shards, work)
         self.engine.opened({answer["shard"]: answer for answer in answers})

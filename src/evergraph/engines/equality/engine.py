@@ -261,13 +261,17 @@ class Rewriting:
     def load(self, facts: Held, counts: Mapping[Key, Counted] | None = None, names: Names | None = None) -> None:
         """Take stored facts: those that mention a moved name are explicit and not in normal form."""
         if names is not None and len(names):
-            self.names = names
-            self.below.recall(names)
+            self.recall(names)
             gone = stale(facts.all, names, False)
             kept = {key: r.remove(gone[key]) if key in gone else r for key, r in facts.all.items()}
             facts = Held({key: r for key, r in kept.items() if len(r)}, facts.explicit)
         self.below.load(facts)
         self._view = None
+
+    def recall(self, names: Names) -> None:
+        """Take the names of stored facts."""
+        self.names = names
+        self.below.recall(names)
 
     def prepare(self, builtins: Facts) -> None:
         self.below.prepare(builtins)
