@@ -1,4 +1,4 @@
-"""Equality by representatives on shards, without Spark: random programs against the axioms of equality, and what may go wrong."""
+"""Equality by representatives on shards, without Spark: random programs against the axioms of equality."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
-import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 

@@ -12,11 +12,14 @@ from evergraph.engines.base import Which
 from evergraph.errors import UserError
 
 PREFIX = "@prefix : <http://ex/> .\n"
-RULES = PREFIX + """
+RULES = (
+    PREFIX
+    + """
     [?y, owl:sameAs, ?z] :- [?x, :mother, ?y], [?x, :mother, ?z] .
     [?x, :grandmother, ?z] :- [?x, :mother, ?y], [?y, :mother, ?z] .
     older(?x, ?y) :- [?x, :age, ?a], [?y, :age, ?b], ?a > ?b .
 """
+)
 FACTS = "[:ann, :mother, :eve] . [:eve, :mother, :ida] . [:eva, :age, 50] . [:ann, :age, 20] ."
 CHANGES: list[dict[str, Any]] = [
     {"insert": f"{PREFIX} [:ann, :mother, :eva] ."},
