@@ -90,4 +90,4 @@ def test_a_rule_that_derives_nothing_is_stored(spark: Any, tmp_path: Path) -> No
     kg = KnowledgeGraph(Program.parse("p(?x) :- q(?x) . q(1) ."), engine=spark, store=tmp_path / "g")
     kg.update()
     assert kg.update(insert_rules="r(?x) :- s(?x) .").version == 1
-    assert len(KnowledgeGraph.open(tmp_path / "g").rules.rules) == 2
+    assert Store(tmp_path / "g").snapshot().info.rules == 2

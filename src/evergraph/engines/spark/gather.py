@@ -114,28 +114,32 @@ class Gathered(Mapping[Key, Relation]):
     def __init__(self, gatherer: Gatherer, state: State, role: str, all_keys: bool = False) -> None:
         """With `all_keys`, hidden relations too."""
         self._gatherer, self.state, self._role = gatherer, state, role
-        self._keys = {key for key, count in state.total(role).items() if count and (all_keys or not hidden(key))}
+        self.sizes = {key: count for key, count in state.total(role).items() if count and (all_keys or not hidden(key))}
+        """How many facts each relation has, which is known without reading it."""
         self._found: dict[Key, Relation] = {}
 
     def after(self, state: State) -> Gathered:
         """The same in another state, hidden relations too; relations that stand where they stood are not read again."""
         out = Gathered(self._gatherer, state, self._role, True)
         before, now = (_places(one, self._role, self._found) for one in (self.state, state))
-        out._found = {key: r for key, r in self._found.items() if key in out._keys and before.get(key) == now.get(key)}
+        out._found = {key: r for key, r in self._found.items() if key in out.sizes and before.get(key) == now.get(key)}
         return out
 
     def __getitem__(self, key: Key) -> Relation:
-        if key not in self._keys:
+        if key not in self.sizes:
             raise KeyError(key)
         if key not in self._found:
             self._found[key] = Relation(self._gatherer.all(self.state, self._role, [key])[key])
         return self._found[key]
 
+    def __contains__(self, key: object) -> bool:
+        return key in self.sizes
+
     def __iter__(self) -> Iterator[Key]:
-        return iter(self._keys)
+        return iter(self.sizes)
 
     def __len__(self) -> int:
-        return len(self._keys)
+        return len(self.sizes)
 
 
 def counts(state: State, which: Which) -> Counts:

@@ -40,6 +40,7 @@ from evergraph.plan.equality import compares, constants, renamed
 from evergraph.plan.locality import HERE, Local
 from evergraph.plan.model import Key
 from evergraph.plan.schedule import hidden_part
+from evergraph.plan.schema import Rules
 
 
 class MergingSpark(SparkEngine):
@@ -65,11 +66,13 @@ class MergingSpark(SparkEngine):
         self._name_rules()
 
     def _name_rules(self) -> None:
-        """Let rules and the driver's schema have the names of the graph."""
+        """Let rules and the driver's schema have the names of the graph. What is schema, the rules say before they are cut."""
         self.plan, self.local = self.written, self._cut
         if not self._constants.isdisjoint(self.names.moved.tolist()):
-            self.plan = renamed(self.written, self.names.name)
-            self.local = [_renamed(*both, self.names) for both in zip(self._cut, self.plan.strata, strict=True)]
+            cut, whole = (renamed(plan, self.names.name) for plan in (self.written, self.uncut))
+            strata = [replace(a, schema=b.schema, classes=b.classes) for a, b in zip(cut.strata, whole.strata, strict=True)]
+            self.plan = replace(cut, strata=tuple(strata))
+            self.local = [_renamed(*both, self.names) for both in zip(self._cut, strata, strict=True)]
         self.schema = Shard(self.plan)
         self._kernel.names = self.schema.kernel.names = self.names
 
@@ -229,7 +232,7 @@ class _Anywhere:
         return np.ones(len(left), bool) if operator == HERE else self.values.compare(operator, left, right)
 
 
-def _renamed(cut: Local, rules: Any, names: Names) -> Local:
+def _renamed(cut: Local, rules: Rules, names: Names) -> Local:
     """Rules cut for locality with other names for their constants; what was everywhere stays so."""
     nodes = {(_name(names, key), value if value is None else names.name(value)) for key, value in cut.replicated}
     return Local(rules, cut.meeting, frozenset(nodes | rules.schema), ())
