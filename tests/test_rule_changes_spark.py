@@ -83,3 +83,11 @@ def test_a_failed_change_of_rules_leaves_shards_and_store_as_they_were(spark: An
     assert Store(tmp_path / "g").snapshot().version == 0
     kg.update(insert_rules="s(?x) :- p(?x) .", insert="q(2) .")
     assert everything(kg) == {f"{name}({x})" for name in "pqs" for x in (1, 2)}
+
+
+@pytest.mark.spark
+def test_a_rule_that_derives_nothing_is_stored(spark: Any, tmp_path: Path) -> None:
+    kg = KnowledgeGraph(Program.parse("p(?x) :- q(?x) . q(1) ."), engine=spark, store=tmp_path / "g")
+    kg.update()
+    assert kg.update(insert_rules="r(?x) :- s(?x) .").version == 1
+    assert Store(tmp_path / "g").snapshot().info.rules == 2

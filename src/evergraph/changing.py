@@ -158,7 +158,7 @@ class Changing(Reading):
         self._pipeline: Pipeline | None = None
         if self._store is not None and is_spark(engine):
             self._pipeline = make_pipeline(engine, self._plan, self._store, shards)
-            self._engine: Engine = self._pipeline.engine
+            self._engine: Engine = self._pipeline.maintained
         else:
             self._engine = make_engine(engine, self._plan)
         self._arities = {**Program(tuple(self._book.samples)).relations, TRIPLE: 3, **(named or {})}
@@ -187,7 +187,7 @@ class Changing(Reading):
         if is_spark(engine):
             self._setup(rules.program, FileDictionary.of(snapshot), engine, info.shards, rules.numbers)
             assert self._pipeline is not None
-            self._pipeline.open(snapshot)
+            self._pipeline.open(snapshot, read_names(snapshot))
             self._arities |= self._pipeline.engine.arities()
         else:
             dictionary = Dictionary(read_terms(snapshot), info.scopes)
@@ -404,7 +404,8 @@ class Changing(Reading):
         changed_rules = self._rule_rows(base is None, rules)
         if self._pipeline is not None:
             assert isinstance(self._dictionary, FileDictionary)
-            self._snapshot = self._pipeline.write(base, info, self._dictionary, changed_rules)
+            names = NameRows.between(*self._engine.name_changes()) if isinstance(self._engine, Rewriting) else NameRows()
+            self._snapshot = self._pipeline.write(base, info, self._dictionary, changed_rules, names)
             return self._snapshot.version
         changed, names = self._stored_changes(base)
         anew, counts = self._local.count_changes()

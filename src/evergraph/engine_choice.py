@@ -30,18 +30,21 @@ def make_engine(engine: Any, plan: Plan) -> Engine:
     if engine == "reference":
         return ReferenceEngine(plan)
     if is_spark(engine):
-        from evergraph.engines.spark import SparkEngine
+        from evergraph.engines.spark import MergingSpark, SparkEngine
 
-        return SparkEngine(plan, _session(engine))
+        return Rewriting(MergingSpark(plan, _session(engine)), plan) if plan.rewrites else SparkEngine(plan, _session(engine))
     raise UserError("EG201", f"no engine is called {engine!r}", f"use one of {', '.join(ENGINES)} or a SparkSession")
 
 
 def make_pipeline(engine: Any, plan: Plan, store: Store, shards: int) -> Pipeline:
-    from evergraph.engines.spark import SparkEngine
+    from evergraph.engines.spark import MergingSpark, SparkEngine
     from evergraph.pipeline.load import Pipeline
 
     session = _session(engine)
     scratch = Scratch(store.path)
+    if plan.rewrites:
+        below = MergingSpark(plan, session, shards, scratch.path)
+        return Pipeline(below, store, scratch, Rewriting(below, plan))
     return Pipeline(SparkEngine(plan, session, shards, scratch.path), store, scratch)
 
 

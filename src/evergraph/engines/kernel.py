@@ -20,6 +20,7 @@ from evergraph.engines.arrays import U64, Array, Arrays, Column, Words
 from evergraph.engines.delta import Delta, gathered
 from evergraph.engines.equality.names import Names
 from evergraph.engines.relation import Relation, Run
+from evergraph.plan.locality import HERE
 from evergraph.plan.model import Key, PlanAtom, PlanFilter, PlanRule, Value
 
 Relations = Mapping[Key, Relation]
@@ -138,13 +139,16 @@ class Kernel:
         return self.compare_all((PlanFilter(operator, "?l", "?r"),), Table(len(left), columns, {}))
 
     def compare_all(self, filters: Sequence[PlanFilter], table: Table) -> Array:
-        """The rows of a table of which all comparisons hold; of a representative, if they do of one of its names."""
+        """The rows of a table of which all comparisons hold; of a representative, if they do of one of its names.
+
+        Where a fact is, `HERE`, is asked of the representative itself.
+        """
         assert self.values is not None
         xp, names = self.xp, self.names
         terms = sorted(frozenset().union(*(f.variables for f in filters)))
         columns = {v: self.spread(table, v) for v in terms}
         many = xp.zeros(table.count, bool)
-        if names is not None and len(names):
+        if names is not None and len(names) and not any(f.operator == HERE for f in filters):
             for column in columns.values():
                 many |= ~names.alone(column)
         out = self._hold(filters, columns, table.count)
@@ -219,9 +223,9 @@ class _Evaluation:
         names = self.kernel.names
         if names is None or not len(names):
             return [(one,) for one in self.rule.filters]
-        groups: list[tuple[PlanFilter, ...]] = []
-        for one in self.rule.filters:
-            linked = [group for group in groups if any(one.variables & other.variables for other in group)]
+        groups: list[tuple[PlanFilter, ...]] = [(one,) for one in self.rule.filters if one.operator == HERE]
+        for one in (f for f in self.rule.filters if f.operator != HERE):
+            linked = [g for g in groups if any(one.variables & f.variables and f.operator != HERE for f in g)]
             groups = [group for group in groups if group not in linked] + [(*(f for group in linked for f in group), one)]
         return groups
 

@@ -18,6 +18,7 @@ from evergraph.engines.kernel import Kernel
 from evergraph.engines.marks import Marks
 from evergraph.engines.relation import Relation, Run, run_of
 from evergraph.plan.compile import Plan, helpers_of
+from evergraph.plan.equality import compares
 from evergraph.plan.model import Key, PlanAtom, is_variable
 from evergraph.plan.schedule import (
     Component,
@@ -98,7 +99,7 @@ class Shard:
     @property
     def compares(self) -> bool:
         """Whether a rule compares values."""
-        return any(rule.filters for rules in self.plan.strata for rule in rules.rules)
+        return compares(self.plan)
 
     def begin(self) -> None:
         self.fixpoint = Fixpoint(self.kernel, self.relations, self.sieve)

@@ -25,6 +25,9 @@ import numpy as np
 import pyarrow as pa
 
 from evergraph.engines.arrays import Arrays
+from evergraph.engines.base import Engine
+from evergraph.engines.equality.engine import Rewriting
+from evergraph.engines.equality.names import Names
 from evergraph.engines.relation import Run
 from evergraph.engines.spark.engine import SparkEngine
 from evergraph.engines.spark.jobs import FAILURES, each, failure
@@ -42,6 +45,7 @@ from evergraph.store import Info, Snapshot, Store
 from evergraph.store.dictionary import FileDictionary
 from evergraph.store.layout import DICTIONARY, FACTS, RELATIONS, TERMS_PER_FILE, NewFile, write_terms
 from evergraph.store.lock import Scratch
+from evergraph.store.names import NameRows
 from evergraph.store.rules import RuleRows
 
 PIECES_PER_TASK = 4
@@ -53,14 +57,19 @@ PART_BYTES = 1 << 28
 class Pipeline:
     """What ties a Spark engine to a store."""
 
-    def __init__(self, engine: SparkEngine, store: Store, scratch: Scratch) -> None:
+    def __init__(self, engine: SparkEngine, store: Store, scratch: Scratch, over: Rewriting | None = None) -> None:
+        """`over` keeps representatives over the engine, where names may be the same."""
         self.engine, self.store, self.session = engine, store, engine.spark
+        self.maintained: Engine = engine if over is None else over
+        """What a graph updates and reads."""
         self.scratch = scratch
         self._terms: list[NewFile] = []
         """Dictionary files that are not committed yet."""
 
-    def open(self, snapshot: Snapshot) -> None:
-        """Let every shard read the facts it owns."""
+    def open(self, snapshot: Snapshot, names: Names | None = None) -> None:
+        """Let every shard read the facts it owns; these names stand for others in them."""
+        if names is not None and isinstance(self.maintained, Rewriting):
+            self.maintained.recall(names)
         work = opening(self.engine.job(), snapshot.files(FACTS), snapshot.files(RELATIONS))
         answers = each(self.session, self.engine.shards, work)
         self.engine.opened({answer["shard"]: answer for answer in answers})
@@ -134,7 +143,9 @@ class Pipeline:
             self._terms += made
             dictionary.add_files(self.store.path / DICTIONARY, made, first)
 
-    def write(self, base: Snapshot | None, info: Info, dictionary: FileDictionary, rules: RuleRows | None) -> Snapshot:
+    def write(
+        self, base: Snapshot | None, info: Info, dictionary: FileDictionary, rules: RuleRows | None, names: NameRows
+    ) -> Snapshot:
         """Commit what the engine has done since `begin`: each shard writes its part."""
         given = pa.array(dictionary.given, pa.large_string())
         terms = write_terms(self.store.path, given, len(dictionary) - len(given))
@@ -146,9 +157,9 @@ class Pipeline:
         added = [NewFile(**file) for one in said for file in one["added"]]
         gone = {path for one in said for path in one["removed"]}
         removed = [file for file in files if str(file.path) in gone]
-        if base is not None and not (added or removed):
+        if base is not None and not (added or removed or rules or names):
             return base
-        made = self.store.commit_files(base, info, [*self._terms, *terms, *added], removed, rules)
+        made = self.store.commit_files(base, info, [*self._terms, *terms, *added], removed, rules, names)
         self._terms = []
         return made
 

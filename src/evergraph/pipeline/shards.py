@@ -22,7 +22,7 @@ from evergraph.store.write import write_changes
 
 
 def opening(job: Job, triples: Sequence[StoredFile], named: Sequence[StoredFile]) -> Work:
-    """Read the files of a shard into relations of its own."""
+    """Read the files of a shard into relations of its own; what mentions a moved name of the job is explicit only."""
 
     def work(shard: int) -> Any:
         mine = ([file for file in group if file.shard == shard] for group in (triples, named))
@@ -61,7 +61,7 @@ def writing(what: Writing) -> Work:
 
 
 def _owned(what: Writing, manifest: Sequence[tuple[Any, ...]], shard: int) -> Held:
-    """The facts that a shard owns, of the relations that changed."""
+    """The facts that a shard owns, of the relations that changed; with names, also explicit facts not in normal form."""
     arrays = Arrays()
     stored = tuple(files.Stored(*entry) for entry in sorted(manifest))
     loaded = files.load(arrays, what.folder, stored, (ALL, EXPLICIT))
@@ -72,4 +72,7 @@ def _owned(what: Writing, manifest: Sequence[tuple[Any, ...]], shard: int) -> He
         return Relation(Run(arrays, relation.arity, tuple(w[mask] for w in words)))
 
     everything: dict[Key, Relation] = {key: mine(r) for key, r in loaded[ALL].items()}
+    for key, given in loaded[EXPLICIT].items() if what.job.same is not None else ():
+        known = everything.get(key)
+        everything[key] = given if known is None else known.add(Run(arrays, given.arity, given.less(known)))
     return Held(everything, dict(loaded[EXPLICIT]))

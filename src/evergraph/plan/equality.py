@@ -148,6 +148,12 @@ def _is_triple(atom: PlanAtom) -> bool:
     return atom.open or isinstance(atom.relation, int)
 
 
+def compares(plan: Plan) -> bool:
+    """Whether a rule compares values, or values are merged if some of them differ."""
+    rules = [rule for rules in plan.strata for rule in rules.rules]
+    return any(rule.filters or str(rule.head.relation).startswith(ONE_IF_UNEQUAL) for rule in rules)
+
+
 def constants(plan: Plan) -> set[int]:
     """The ids that rules name."""
     return {

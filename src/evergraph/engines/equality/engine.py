@@ -35,7 +35,6 @@ from evergraph.engines.marks import Counted
 from evergraph.engines.relation import Relation, Run
 from evergraph.plan.compile import Plan
 from evergraph.plan.model import Key
-from evergraph.plan.shapes import hidden
 from evergraph.rules.model import TRIPLE
 from evergraph.terms import Ids
 
@@ -69,7 +68,7 @@ class Merging(Engine, Protocol):
         """Bring what arrived into normal form."""
 
     def recall(self, names: Names) -> None:
-        """Go on with these names, which the facts have already."""
+        """Go on with these names, which the facts have already, or get next by `exchange` or `forget_derived`."""
 
     @property
     def plans(self) -> tuple[Plan, Plan]:
@@ -136,7 +135,7 @@ class Rewriting:
         raise NotImplementedError("no algorithm that needs another engine keeps representatives")
 
     def _state(self) -> _State:
-        return _State(self.names, self._explicit, self._expansion(), dict(self.below.given()))
+        return _State(self.names, self._explicit, self._expansion(), self.below.given())
 
     # -- updates -----------------------------------------------------------------------------------------------------
 
@@ -186,13 +185,13 @@ class Rewriting:
         explicit = self._explicit = self._found_explicit()
         work = Unravelling(kernel, self.below.held(), explicit, self.names, self.below.plans)
         self.names, plus, minus = work.run(goals)
-        self.below.exchange(plus, minus)
         self.below.recall(self.names)
+        self.below.exchange(plus, minus)
         made = kernel.derivations - derivations + work.known.derivations
         return Closed(work.rounds, made, kernel.examined - examined + work.known.shard.kernel.examined)
 
     def _found_explicit(self) -> Explicit:
-        given = dict(self.below.given())
+        given = self.below.given()
         if self._explicit is None:
             return Explicit.of(given, self.names)
         return self._explicit.after(given, self.names)
@@ -269,11 +268,15 @@ class Rewriting:
     def load(self, facts: Held, counts: Mapping[Key, Counted] | None = None, names: Names | None = None) -> None:
         """Take stored facts: those that mention a moved name are explicit and not in normal form."""
         if names is not None and len(names):
-            self.names = names
-            self.below.recall(names)
+            self.recall(names)
             facts = in_normal_form(facts, names)
         self.below.load(facts)
         self._view = None
+
+    def recall(self, names: Names) -> None:
+        """Take the names of stored facts."""
+        self.names = names
+        self.below.recall(names)
 
     def prepare(self, builtins: Facts) -> None:
         self.below.prepare(builtins)
@@ -285,7 +288,7 @@ class Rewriting:
         """
         saved = self._saved
         if saved.names is self.names:
-            given = dict(self.below.given())
+            given = self.below.given()
             became, ceased = (apart(runs, self.names) for runs in net(saved.given, given))
             before = Held(with_runs(saved.view.relations, ceased), saved.given)
             return changes(before, Held(with_runs(self.below.held(), became), given))
@@ -295,7 +298,7 @@ class Rewriting:
     def stored(self) -> Held:
         """What a store holds: the facts in normal form, and the explicit facts as they were given."""
         self._explicit = self._found_explicit()
-        return Held(with_runs(self.below.held(), self._explicit.apart()), dict(self.below.given()))
+        return Held(with_runs(self.below.held(), self._explicit.apart()), self.below.given())
 
     def name_changes(self) -> tuple[Names, Names]:
         """The names before the update, and now."""
@@ -311,7 +314,7 @@ class Rewriting:
 
     def _expansion(self) -> Expansion:
         if self._view is None:
-            self._view = Expansion(dict(self.below.held()), self.names)
+            self._view = Expansion(self.below.held(), self.names)
         return self._view
 
     def counts(self, which: Which) -> Counts:
@@ -349,7 +352,7 @@ class Rewriting:
         """How large the graph is that is kept, and its cliques."""
         _, sizes = self.names.cliques()
         return {
-            "facts": sum(len(r) for key, r in self.below.held().items() if not hidden(key)),
+            "facts": sum(self.below.counts(Which.ALL).values()),
             "cliques": len(sizes),
             "names": int(sizes.sum()),
             "largest": int(sizes.max()) if len(sizes) else 1,

@@ -53,10 +53,14 @@ class Expansion(Mapping[Key, Relation]):
         return self.names.name(key) if isinstance(key, int) else key
 
     def size(self, key: Key) -> int:
-        """The number of facts of a relation. Cost: linear in it once, if there are cliques; nothing is expanded."""
+        """The number of facts of a relation. Cost: linear in it once, if there are cliques; nothing is expanded.
+
+        Without cliques, relations that say how large they are need not be read.
+        """
         normal = self.normal(key)
         if normal not in self._sizes:
-            self._sizes[normal] = self._count(self.relations[normal])
+            known = getattr(self.relations, "sizes", None) if not len(self.names) else None
+            self._sizes[normal] = self._count(self.relations[normal]) if known is None else known[normal]
         return self._sizes[normal]
 
     def sizes(self) -> dict[Key, int]:
@@ -64,6 +68,8 @@ class Expansion(Mapping[Key, Relation]):
 
     def count_from(self, last: Expansion, changed: Array) -> None:
         """Count by what was counted before; `changed` are the names that have other representatives. Cost: the change."""
+        if not len(self.names) and not len(last.names):
+            return
         arrays = self.names.arrays
         parts = [names.of(changed) for names in (self.names, last.names)]
         cliques = arrays.distinct(arrays.xp.concatenate(parts))

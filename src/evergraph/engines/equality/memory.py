@@ -182,10 +182,10 @@ class MergingMemory(MemoryEngine):
             shard.fixpoint.arrived.add(same, Run(shard.arrays, relation.arity, relation.rows()))
 
     def held(self) -> Mapping[Key, Relation]:
-        return self.shard.relations
+        return dict(self.shard.relations)
 
     def given(self) -> Mapping[Key, Relation]:
-        return self.shard.explicit
+        return dict(self.shard.explicit)
 
     def done(self) -> None:
         self._closed = True

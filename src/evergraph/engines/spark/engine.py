@@ -74,7 +74,7 @@ class SparkEngine(Running):
 
     def _obey(self, plan: Plan) -> None:
         """Take rules, cut for locality."""
-        self.given = plan
+        self.uncut = plan
         self.local = [localise(rules) for rules in plan.strata]
         self.plan = replace(plan, strata=tuple(local.rules for local in self.local))
         self.schema = Shard(self.plan)
@@ -83,7 +83,7 @@ class SparkEngine(Running):
 
     def begin(self) -> None:
         self.state = self._saved = self.state.settled()
-        self._before = (self.given, self.state, self.unused)
+        self._before = (self.uncut, self.state, self.unused)
         self._staged, self._files = {}, None
         self._retracted: dict[Key, Run] = {}
         self._old_components: list[tuple[Component, ...]] = []
@@ -104,8 +104,8 @@ class SparkEngine(Running):
         Facts stay counted only if shards need not learn of it.
         """
         old = self.plan
-        if plan.strata is self.given.strata:
-            self.given, self.plan = plan, replace(plan, strata=old.strata)
+        if plan.strata is self.uncut.strata:
+            self.uncut, self.plan = plan, replace(plan, strata=old.strata)
             return
         self._obey(plan)
         if not self.state.answers:
@@ -285,8 +285,8 @@ class SparkEngine(Running):
             components=components,
             values=self.values.save() if _compares([*components, *chain(*self._new_components)]) else None,
             full=full,
-            reopen=(stratum > 0 or self._deleting) and not full,
-            keep_arrived=not (self._first or self._recomputed),
+            reopen=(stratum > 0 or self._deleting or self.rewrites) and not full,
+            keep_arrived=self.rewrites or not (self._first or self._recomputed),
             forget=self._restart,
             resend=tuple(sorted(again, key=str)),
             step=Step.ADVANCE if self._deleting else Step.CLOSE,

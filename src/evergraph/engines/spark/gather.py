@@ -6,8 +6,9 @@ the files are mapped, so that what is not read costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from evergraph.engines.arrays import U64, Arrays, Words
 from evergraph.engines.base import Change, Counts, Difference, Facts, Which, by_name, together
@@ -49,7 +50,8 @@ class Gatherer:
         return {key: Run(arrays, arity, arrays.unique(found)) for (key, arity), found in parts.items()}
 
     def rows(self, state: State, relation: str, which: Which) -> Sequence[Ids] | None:
-        keys = {k for k in state.total(ALL) if relation == (TRIPLE if isinstance(k, int) else k)}
+        held = state.total(ALL).keys() | state.total(EXPLICIT).keys()
+        keys = {k for k in held if relation == (TRIPLE if isinstance(k, int) else k)}
         if not keys:
             return None
         found = self.all(state, role_of(which), keys)
@@ -109,23 +111,35 @@ class Gatherer:
 class Gathered(Mapping[Key, Relation]):
     """The relations of all shards; one is brought to the driver when it is asked for, and kept."""
 
-    def __init__(self, gatherer: Gatherer, state: State, role: str) -> None:
-        self._gatherer, self._state, self._role = gatherer, state, role
-        self._keys = {key for key, count in state.total(role).items() if count and not hidden(key)}
+    def __init__(self, gatherer: Gatherer, state: State, role: str, all_keys: bool = False) -> None:
+        """With `all_keys`, hidden relations too."""
+        self._gatherer, self.state, self._role = gatherer, state, role
+        self.sizes = {key: count for key, count in state.total(role).items() if count and (all_keys or not hidden(key))}
+        """How many facts each relation has, which is known without reading it."""
         self._found: dict[Key, Relation] = {}
 
+    def after(self, state: State) -> Gathered:
+        """The same in another state, hidden relations too; relations that stand where they stood are not read again."""
+        out = Gathered(self._gatherer, state, self._role, True)
+        before, now = (_places(one, self._role, self._found) for one in (self.state, state))
+        out._found = {key: r for key, r in self._found.items() if key in out.sizes and before.get(key) == now.get(key)}
+        return out
+
     def __getitem__(self, key: Key) -> Relation:
-        if key not in self._keys:
+        if key not in self.sizes:
             raise KeyError(key)
         if key not in self._found:
-            self._found[key] = Relation(self._gatherer.all(self._state, self._role, [key])[key])
+            self._found[key] = Relation(self._gatherer.all(self.state, self._role, [key])[key])
         return self._found[key]
 
+    def __contains__(self, key: object) -> bool:
+        return key in self.sizes
+
     def __iter__(self) -> Iterator[Key]:
-        return iter(self._keys)
+        return iter(self.sizes)
 
     def __len__(self) -> int:
-        return len(self._keys)
+        return len(self.sizes)
 
 
 def counts(state: State, which: Which) -> Counts:
@@ -138,6 +152,15 @@ def counts(state: State, which: Which) -> Counts:
 def role_of(which: Which) -> str:
     """The relations to read for some facts: derived ones are all less the explicit ones."""
     return EXPLICIT if which == Which.EXPLICIT else ALL
+
+
+def _places(state: State, role: str, keys: Container[Key]) -> dict[Key, set[Any]]:
+    """Where some relations stand."""
+    out: dict[Key, set[Any]] = {}
+    for entry in state.manifest:
+        if entry[0] == role and key_of(entry[1]) in keys:
+            out.setdefault(key_of(entry[1]), set()).add(entry)
+    return out
 
 
 Placed = tuple[files.Stored, Relation] | None

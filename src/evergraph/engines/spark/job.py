@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evergraph.engines.base import Keep
+from evergraph.engines.spark.names import StoredNames
 from evergraph.engines.spark.placement import Placement
 from evergraph.plan.model import Key
 from evergraph.plan.schedule import Component
@@ -20,9 +21,11 @@ GOALS, CHECKED, PROVED, EXPANDED = "goals", "checked", "proved", "expanded"
 """Roles while a stratum looks for proofs: facts in doubt that the shard owns, and how far the search is, at all shards."""
 MARKS, LATER = "marks", "later marks"
 """Roles where facts are counted: the ranks and counts of a relation's base, and those that came later (`marks.py`)."""
+EQUAL = "equal"
+"""The role of pairs of names that are the same, as far as the driver has not merged them."""
 KEPT = (ALL, EXPLICIT, MARKS, LATER)
 """What lasts when an update is over."""
-ROLES = (*KEPT, ARRIVED, GONE, LOST, GOALS, CHECKED, PROVED, EXPANDED)
+ROLES = (*KEPT, ARRIVED, GONE, LOST, GOALS, CHECKED, PROVED, EXPANDED, EQUAL)
 
 
 class Step(StrEnum):
@@ -31,6 +34,7 @@ class Step(StrEnum):
     PROVE = "prove"
     ADVANCE = "advance"
     REPLACE = "replace"
+    RENAME = "rename"
 
 
 SEARCHING = (Step.RETREAT, Step.PROVE)
@@ -78,3 +82,13 @@ class Job:
     """Whether ranks and counts are kept: rules are then those that find each instance once."""
     old: Mapping[int, Sequence[Any]] = field(default_factory=dict)
     """Where the relations of each shard stood when the update began, for a retreat that counts."""
+    same: int | None = None
+    """The property that makes names the same, where one stands for all of them."""
+    names: StoredNames | None = None
+    """What stands for what; facts are in normal form by these."""
+    changed: StoredNames | None = None
+    """The names that something else stands for from now on."""
+    pending: bool = False
+    """Whether what arrived before names changed stays arrived."""
+    compares: bool = False
+    """Whether rules compare values: facts about names that stand for more than before arrive again."""

@@ -75,7 +75,7 @@ class Running:
             examined += sum(a["examined"] for a in answers.values())
             self.state = replace(self.state, answers={**self.state.answers, **answers}, counted=job.counting)
             job = replace(job, answers=dict(self.state.answers), full=False, reopen=False, forget=False, resend=())
-            job = replace(job, begin=False, decided=False, searching=bool(self.state.aiming))
+            job = replace(job, begin=False, decided=False, searching=bool(self.state.aiming), drop=frozenset())
             self._said += answers.values()
         return Closed(rounds, derivations, examined)
 
@@ -106,9 +106,9 @@ class Running:
         more = any(answer["to"] for answer in answers.values())
         return answers, out.where(f"kind <> '{Kind.ANSWER}'") if more else None
 
-    def _sweep(self, before: State, after: State) -> None:
-        """Delete the files that neither this state nor the last one needs."""
-        needed = before.files | after.files
+    def _sweep(self, *states: State) -> None:
+        """Delete the files that none of these states needs."""
+        needed = set[str]().union(*(state.files for state in states))
         for path in self.folder.iterdir():
             if path.name not in needed and path.is_file():
                 path.unlink()

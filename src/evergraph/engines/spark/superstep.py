@@ -22,7 +22,7 @@ from evergraph.engines.marks import Marks
 from evergraph.engines.prove import Search
 from evergraph.engines.relation import Relation, Run
 from evergraph.engines.retreat import rederive
-from evergraph.engines.spark import counting, departures, files, mail, marks
+from evergraph.engines.spark import counting, departures, files, mail, marks, renaming
 from evergraph.engines.spark.job import (
     ALL,
     ARRIVED,
@@ -65,7 +65,9 @@ class Superstep:
         self.departed: dict[Key, Run] = {}
         """What went in this superstep, here."""
         self.outbox: dict[int, dict[tuple[Kind, Key, int], list[Words]]] = {}
+        self.names = job.names.open() if job.names is not None else None
         kernel = Kernel(self.arrays, self)
+        kernel.names = self.names
         known = {} if job.forget or not job.counting else marks.read(self.arrays, self.before)
         self.activation = counting.ShardActivation(self, kernel, known)
         self.fixpoint = self.activation if job.counting else Fixpoint(kernel, self.relations, self.send)
@@ -83,9 +85,10 @@ class Superstep:
         return mail.to_table([*self._letters(), Letter(self.job.labels[self.shard], Kind.ANSWER, "", 0, answer)])
 
     def _run(self, inbox: pa.Table) -> None:
-        for key in self.job.resend:
-            if key in self.relations:
-                self.send(key, self.relations[key].arity, self.owned(self.relations[key]))
+        if self.job.step == Step.RENAME:
+            renaming.rename(self, inbox)
+            return
+        self.resend()
         if self.job.step == Step.RETREAT:
             departures.retreat(self, inbox)
         elif self.job.step == Step.PROVE:
@@ -116,7 +119,8 @@ class Superstep:
 
     def take(self, facts: Mapping[Key, Relation], explicit: Mapping[Key, Relation]) -> None:
         """Hold facts that this shard owns, and which of them are explicit, without looking at their consequences."""
-        self.fixpoint.insert({key: Run(self.arrays, r.arity, r.rows()) for key, r in facts.items()})
+        normal = renaming.normal_part(facts, self.names)
+        self.fixpoint.insert({key: Run(self.arrays, r.arity, r.rows()) for key, r in normal.items()})
         self.explicit.update(explicit)
 
     def compare(self, operator: str, left: Array, right: Array) -> Array:
@@ -135,6 +139,12 @@ class Superstep:
             elif len(part[0]):
                 self.post(number, Kind.DERIVED, key, arity, part)
         return here
+
+    def resend(self) -> None:
+        """Bring facts to homes that the placement has given them since."""
+        for key in self.job.resend:
+            if key in self.relations:
+                self.send(key, self.relations[key].arity, self.owned(self.relations[key]))
 
     def post(self, number: int, kind: Kind, key: Key, arity: int, words: Words) -> None:
         self.outbox.setdefault(number, {}).setdefault((kind, key, arity), []).append(words)
@@ -160,7 +170,8 @@ class Superstep:
                 known = self.explicit.get(key)
                 new = Run(self.arrays, arity, words if known is None else known.new(words))
                 self.explicit[key] = Relation(new) if known is None else known.add(new)
-        return self.fixpoint.insert({key: Run(self.arrays, arity, self.arrays.unique(p)) for (key, arity), p in parts.items()})
+        runs = {key: Run(self.arrays, arity, self.arrays.unique(p)) for (key, arity), p in parts.items()}
+        return self.fixpoint.insert(renaming.arriving(self, runs))
 
     # -- what came and what went --------------------------------------------------------------------------------------
 
@@ -221,7 +232,7 @@ class Superstep:
         """Where the relations now stand, and what the driver wants to know of them."""
         counted = marks.write(self.arrays, self.activation.ledger.marks, self.relations, self.before)
         own = (self.relations, self.explicit, counted[MARKS], counted[LATER], self.arrived, self.gone, self.lost, self.goals)
-        roles = dict(zip(ROLES, (*own, *self.search), strict=True))
+        roles = dict(zip(ROLES, (*own, *self.search, renaming.found_equal(self)), strict=True))
         answer = {
             "shard": self.shard,
             "manifest": files.save(self.job.folder, roles, self.before, self.manifest),
@@ -265,7 +276,7 @@ class Superstep:
 
     def _classes(self) -> list[int]:
         """Named classes with instances at this shard. Cost: what arrived; all instances, where other classes may be named."""
-        anew = self.job.forget or self.job.step == Step.REPLACE
+        anew = self.job.forget or self.job.step in (Step.REPLACE, Step.RENAME)
         found = set() if anew else set(self.last.get("classes", ()))
         type_id = self.job.placement.type_id
         typed = [run for run, _ in self.relations[type_id].parts()] if anew and type_id in self.relations else []
