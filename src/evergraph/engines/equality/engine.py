@@ -274,12 +274,13 @@ class Rewriting:
         self._view = None
 
     def recall(self, names: Names) -> None:
-        """Take the names of stored facts."""
-        self.names = names
+        """Take the names of stored facts, which are read after that."""
+        self.names, self._view = names, None
         self.below.recall(names)
 
     def prepare(self, builtins: Facts) -> None:
         self.below.prepare(builtins)
+        self._view = None
 
     def changes(self) -> Iterator[Changed]:
         """What the update has done so far to facts in normal form and to explicit facts.
