@@ -19,17 +19,21 @@ from evergraph.engines.equality.names import Names
 from evergraph.engines.relation import Relation, Run
 from evergraph.engines.shard import Shard
 from evergraph.plan.compile import Plan
-from evergraph.plan.equality import constants, renamed
+from evergraph.plan.equality import constants, reflexive, renamed
 from evergraph.plan.model import Key
-from evergraph.plan.schedule import generic
+from evergraph.plan.schedule import Component, Task, one_loop
 
 Runs = dict[Key, Run]
 
 
 class Restricted:
-    def __init__(self, plan: Plan, names: Names, same: int) -> None:
-        """`plan` is that of the rules as they were written, `names` are those of the large graph."""
+    def __init__(self, plan: Plan, names: Names, same: int, idle: bool) -> None:
+        """`plan` is that of the rules as they were written, `names` are those of the large graph.
+
+        Where equalities are `idle`, nobody asks whether a name that stands for itself only is the same as itself.
+        """
         self.plan, self.outer, self.same = plan, names, same
+        self._less = frozenset(reflexive(same)) if idle else frozenset()
         self.shard = Shard(plan, names.arrays.xp, self._sieve)
         self.names = Names.none(names.arrays)
         self.checked: dict[Key, Relation] = {}
@@ -40,6 +44,7 @@ class Restricted:
         self._whole = names.arrays.xp.empty(0, U64)
         """Cliques of the large graph whose names are all the same here."""
         self._named = constants(plan)
+        self._component = self._loop()
 
     @property
     def derivations(self) -> int:
@@ -92,14 +97,20 @@ class Restricted:
                 rename(shard, changed, True, pending)
                 if not self._named.isdisjoint(self.names.less(before).tolist()):
                     shard.plan = renamed(self.plan, self.names.name)
+                    self._component = self._loop()
                     full = True
                 pending = True
             elif pending:
-                shard.fixpoint.close((generic(shard.plan.strata[0]),), full)
+                shard.fixpoint.close((self._component,), full)
                 pending = full = False
             else:
                 self._note()
                 return
+
+    def _loop(self) -> Component:
+        """The rules, with the names that they have by now."""
+        rules = (rule for rule in self.shard.plan.strata[0].rules if rule not in self._less)
+        return one_loop(Task(rule, None, (), False) for rule in rules)
 
     def _note(self) -> None:
         join(self.some, normalised(self.outer, {key: run for key, run in self.shard.fixpoint.arrived.items()}))
@@ -107,22 +118,30 @@ class Restricted:
     # -- what is known -----------------------------------------------------------------------------------------------
 
     def unproved(self, facts: Mapping[Key, Run]) -> Runs:
-        """Facts of the large graph of which not everything they stand for follows, or whose names are no longer one."""
+        """Facts of the large graph of which not everything they stand for follows, or whose names are no longer one.
+
+        A clique that is whole is the same as itself: what made it so mentions its names.
+        """
         out: Runs = {}
         for key, run in facts.items():
             arrays = run.arrays
             mine = self.names.name(key) if isinstance(key, int) else key
-            relation = self.shard.relations.get(mine)
+            relation = self.shard.relations.get(mine, self._nothing(run.arity) if key == self.same else None)
             columns = [run.column(i) for i in range(run.arity)]
             if relation is None or (isinstance(key, int) and not bool(self.whole(arrays.xp.asarray([key], dtype=U64))[0])):
                 out[key] = run
                 continue
             there = relation.contains(arrays.pack([self.names.of(c) for c in columns], len(run)))
+            if key == self.same:
+                there |= (columns[0] == columns[1]) & ~self.outer.alone(columns[0])
             for column in columns:
                 there &= self.whole(column)
             if not bool(there.all()):
                 out[key] = run.where(~there)
         return out
+
+    def _nothing(self, arity: int) -> Relation:
+        return Relation(Run(self.shard.arrays, arity, self.shard.arrays.empty(arity)))
 
     def whole(self, column: Array) -> Array:
         """For each representative of the large graph, whether all that it stands for is still the same."""

@@ -17,12 +17,14 @@ Cost: the facts in doubt, what they stand for, and the instances behind and befo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 
 from evergraph.engines.arrays import SHIFT, U64, Array
 from evergraph.engines.delta import Delta
+from evergraph.engines.equality.certain import Certain
 from evergraph.engines.equality.explicit import Explicit
+from evergraph.engines.equality.idle import brings, reads, unmentioned
 from evergraph.engines.equality.merging import about, few_mentioning, mentioning, normalised
 from evergraph.engines.equality.names import Names
 from evergraph.engines.equality.restricted import Restricted, Runs, join, join_runs, runs_of
@@ -30,7 +32,6 @@ from evergraph.engines.fixpoint import Fed, Fixpoint, Found
 from evergraph.engines.kernel import Kernel, Table
 from evergraph.engines.relation import Relation, Run
 from evergraph.engines.retreat import rederive
-from evergraph.engines.shard import Shard
 from evergraph.plan.compile import Plan
 from evergraph.plan.equality import is_group, reflexive
 from evergraph.plan.model import Key, PlanRule
@@ -39,64 +40,6 @@ from evergraph.plan.schedule import Task, one_loop
 Relations = Mapping[Key, Relation]
 MORE = 16
 """How many times more facts are looked at than before, where one is enough."""
-
-
-def reads(rules: Sequence[PlanRule], held: Relations, same: int) -> bool:
-    """Whether one of these rules could use an equality in the graph as it is. Cost: a search for each rule."""
-    for rule in rules:
-        if any(not atom.open and not len(held.get(atom.relation, ())) for atom in rule.body):
-            continue
-        for atom in rule.body:
-            if atom.relation == same or (atom.open and _may_be(atom.relation, rule, held, same)):
-                return True
-    return False
-
-
-def brings(rules: Sequence[PlanRule], held: Relations, same: int) -> bool:
-    """Whether one of these rules could make a name the same as itself that it does not read in a triple."""
-    for rule in rules:
-        head = rule.head
-        if head.relation == same or (head.open and _may_be(head.relation, rule, held, same)):
-            read = {term for atom in rule.body if atom.open or isinstance(atom.relation, int) for term in atom.args}
-            if not read.issuperset(head.args) and all(atom.open or len(held.get(atom.relation, ())) for atom in rule.body):
-                return True
-    return False
-
-
-def _may_be(variable: Key, rule: PlanRule, held: Relations, name: int) -> bool:
-    """Whether all relations that bind a variable have this name for it."""
-    for atom in rule.body:
-        if not atom.open and variable in atom.args:
-            place, relation = atom.args.index(variable), held.get(atom.relation)
-            if relation is None or not relation.meets(place, relation.base.arrays.xp.asarray([name], dtype=U64)):
-                return False
-    return True
-
-
-class Certain(Mapping[Key, Relation]):
-    """Explicit facts and those that are known to follow, under their own names: true whatever else is."""
-
-    def __init__(self, explicit: Relations, known: Shard) -> None:
-        self.explicit, self.known = explicit, known
-        self._both: dict[Key, tuple[Relation, Relation]] = {}
-
-    def __getitem__(self, key: Key) -> Relation:
-        given, found = self.explicit.get(key), self.known.relations.get(key)
-        if given is None or found is None:
-            return self.explicit[key] if found is None else found
-        last = self._both.get(key)
-        if last is None or last[0] is not found:
-            last = self._both[key] = found, given.add(Run(given.base.arrays, given.arity, given.new(found.rows())))
-        return last[1]
-
-    def __iter__(self) -> Iterator[Key]:
-        return iter({**self.explicit, **self.known.relations})
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self.explicit or key in self.known.relations
 
 
 class Unravelling(Fixpoint):
@@ -113,7 +56,9 @@ class Unravelling(Fixpoint):
         itself = set(reflexive(self.same))
         self.rules = [rule for rule in current.strata[0].rules if rule not in itself]
         self.component = one_loop(Task(rule, None, (), False) for rule in self.rules)
-        self.known = Restricted(written, names, self.same)
+        self.idle = not (reads(self.rules, held, self.same) or brings(self.rules, held, self.same))
+        """Whether equalities derive nothing: then c ≈ c holds while something mentions c, and is decided when all else is."""
+        self.known = Restricted(written, names, self.same, self.idle)
         self.written = one_loop(Task(rule, None, (), False) for rule in written.strata[0].rules if rule not in itself)
         self.certain = Certain(explicit.facts, self.known.shard)
         self.fresh: Runs = {}
@@ -121,8 +66,6 @@ class Unravelling(Fixpoint):
         self.expanded: dict[Key, Relation] = {}
         self.doubtful: dict[Key, Relation] = {}
         self.heads: Runs = {}
-        self.idle = not (reads(self.rules, held, self.same) or brings(self.rules, held, self.same))
-        """Whether equalities derive nothing: then c ≈ c holds while something mentions c, and is decided when all else is."""
         self.dropped: list[Array] = []
         self.exhausted = self.arrays.xp.empty(0, U64)
         """Names of which every fact that mentions them has been asked about."""
@@ -130,7 +73,7 @@ class Unravelling(Fixpoint):
 
     def run(self, goals: Runs) -> tuple[Names, Runs, Runs]:
         """What becomes of the names; the facts that come and those that go. `goals` are in normal form."""
-        goals = self._there(goals)
+        goals = self._new(goals)
         while goals:
             self.rounds += 1
             lost = self._unproved(goals)
@@ -147,12 +90,7 @@ class Unravelling(Fixpoint):
             self.relations[key] = older[key].remove(run)
         self.heads = {}
         self._round(self.component, lost, older, {}, first=True)
-        names = self._names_of(lost)
-        if self.idle:
-            alone = self.names.alone(names)
-            self.dropped.append(names[alone])
-            names = names[~alone]
-        join_runs(self.heads, self._reflexive(self.held, names))
+        join_runs(self.heads, self._reflexive(self.held, self._names_of(lost)))
         parted = self._cliques(self._itself(lost))
         if len(parted):
             join_runs(self.heads, about(self.relations, parted))
@@ -167,8 +105,13 @@ class Unravelling(Fixpoint):
         return {key: run for key, run in found.items() if len(run)}
 
     def _new(self, runs: Mapping[Key, Run]) -> Runs:
-        """Those of the graph that have not been in doubt."""
+        """Those of the graph that have not been in doubt; whether idle equalities hold is decided at the end."""
         found = {key: run.without(self.doubtful.get(key)) for key, run in self._there(runs).items()}
+        if self.idle and self.same in found:
+            equal = found[self.same]
+            alone = self.names.alone(equal.column(0))
+            self.dropped.append(equal.column(0)[alone])
+            found[self.same] = equal.where(~alone)
         return {key: run for key, run in found.items() if len(run)}
 
     # -- whether it follows --------------------------------------------------------------------------------------------
@@ -349,41 +292,44 @@ class Unravelling(Fixpoint):
         now = normalised(names, runs_of(self.known.shard.relations))
         came = {key: run.without(self.held.get(key)) for key, run in now.items()}
         went = {key: run.without(now.get(key)) for key, run in runs_of(self.doubtful).items()}
-        self._drop_unmentioned(came, went)
+        self._settle_idle(names, came, went)
         return names, {k: run for k, run in came.items() if len(run)}, {k: run for k, run in went.items() if len(run)}
 
-    def _drop_unmentioned(self, came: Runs, went: Runs) -> None:
-        """Let c ≈ c go for names that no fact mentions any more. Cost: a search for each that no explicit fact mentions."""
-        if not self.dropped:
+    def _settle_idle(self, names: Names, came: Runs, went: Runs) -> None:
+        """Let c ≈ c hold for names that something mentions, and go for those that nothing does, of names that were in doubt.
+
+        Cost: a search for each name that no explicit fact mentions.
+        """
+        if not self.idle:
             return
-        itself = self.arrays.xp.asarray([self.same], dtype=U64)
-        names = self.arrays.distinct(self.arrays.xp.concatenate([itself, *self.dropped]))
-        names = names[~self.explicit.mentioned(names)]
-        for key, relation in sorted(self.held.items(), key=lambda item: item[0] != self.known.plan.type_id):
-            if not len(names):
-                return
-            if not isinstance(key, int) or key == self.same:
-                continue
-            now = relation.remove(went[key]) if key in went else relation
-            now = now.add(came[key]) if key in came else now
-            if len(now):
-                names = names[names != U64(self.same)]
-                names = names[(names != U64(key)) & ~now.has(0, names) & ~now.has(1, names)]
-        for key, run in came.items():
-            if isinstance(key, int) and key != self.same and key not in self.held and len(run):
-                names = names[(names != U64(key)) & (names != U64(self.same)) & ~Relation(run).has(0, names)]
-                names = names[~Relation(run).has(1, names)]
-        gone = self._reflexive(self.held, names)
-        for key, run in gone.items():
-            went[key] = went[key].merge(run.without(went[key])) if key in went else run
-            came[key] = came[key].without(run) if key in came else run.where(slice(0, 0))
+        arrays, xp = self.arrays, self.arrays.xp
+        _, parted = self.names.members(self._doubted())
+        asked = arrays.distinct(xp.concatenate([xp.asarray([self.same], dtype=U64), names.of(parted), *self.dropped]))
+        now = dict(self.held)
+        for runs, change in ((went, Relation.remove), (came, Relation.add)):
+            for key, run in runs.items():
+                now[key] = change(now[key], run) if key in now else Relation(run)
+        rest = asked[~self.explicit.mentioned(asked)]
+        gone = unmentioned(now, rest, self.same, self.known.plan.type_id)
+        held = self.held.get(self.same, Relation(Run(arrays, 2, arrays.empty(2))))
+        stays = asked[~arrays.contains((gone,), (asked,))]
+        more, less = (Run(arrays, 2, (some << SHIFT | some,)) for some in (stays, gone))
+        for runs, others, run in ((came, went, more.without(held)), (went, came, less.within(held))):
+            both = less if runs is went else more
+            if self.same in others:
+                others[self.same] = others[self.same].without(both)
+            if len(run):
+                runs[self.same] = runs[self.same].merge(run.without(runs[self.same])) if self.same in runs else run
+
+    def _doubted(self) -> Array:
+        """The cliques that were in doubt."""
+        doubted = self.doubtful.get(self.same)
+        equal: Runs = {} if doubted is None else {self.same: Run(self.arrays, 2, doubted.rows())}
+        return self._cliques(self._itself(equal))
 
     def _parted(self) -> Names:
         """The names of cliques in doubt as the search has them."""
-        doubted = self.doubtful.get(self.same)
-        if doubted is None:
-            return self.names
-        cliques = self._cliques(self._itself({self.same: Run(self.arrays, 2, doubted.rows())}))
+        cliques = self._doubted()
         if not len(cliques):
             return self.names
         _, members = self.names.members(cliques)
