@@ -428,16 +428,15 @@ def test_values_of_a_functional_property_are_merged_and_parted_in_linear_work(ru
             assert larger.examined < 2.1 * smaller.examined
 
 
-def test_idle_rules_add_no_derivation_to_a_deletion() -> None:
+def test_idle_rules_add_no_work_to_a_deletion() -> None:
     reports = {}
     for idle in (0, 200, 400):
         rules = "".join(f"[?x, rdf:type, ?y] :- [?x, :idle{i:03}, ?y] . " for i in range(idle))
         kg = graph(FUNCTIONAL + rules)
         kg.update(insert=PREFIX + "".join(f"[:a{i}, :p, :v{i}] . [:a{i}, :p, :u{i}] . [:u{i}, a, :C] ." for i in range(50)))
         reports[idle] = kg.update(delete=PREFIX + "[:a7, :p, :v7] .", algorithm="backward-forward")
-    assert reports[0].derivations == reports[200].derivations == reports[400].derivations
-    assert reports[0].rounds == reports[400].rounds
-    assert reports[0].examined <= reports[200].examined == reports[400].examined < 2 * reports[0].examined
+    for few, many in pairwise(reports.values()):
+        assert (few.derivations, few.examined, few.rounds) == (many.derivations, many.examined, many.rounds)
 
 
 def test_merging_and_parting_two_names_touches_only_facts_that_mention_them() -> None:

@@ -12,11 +12,12 @@ Departures: named relations and built-ins are replaced in as well. Every stratum
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from enum import StrEnum
 from functools import cache
 
 from evergraph.errors import UserError
-from evergraph.rules.model import BUILTIN_RELATIONS, SAME, TRIPLE, Atom, Program, Rule, Variable
+from evergraph.rules.model import BUILTIN_RELATIONS, SAME, TRIPLE, Atom, BodyItem, Negation, Program, Rule, Variable
 from evergraph.rules.shape import Identity, shape_of
 from evergraph.rules.stratify import negative_cycle
 
@@ -33,12 +34,24 @@ class Equality(StrEnum):
 
 
 def equality_of(asked: str | None, program: Program) -> Equality:
-    """What was asked for; by default `rewrite` for a program that derives `owl:sameAs` and can, for all that it negates."""
+    """What was asked for; by default `rewrite` for a program that derives `owl:sameAs`.
+
+    A program that negates built-ins only, and equality depends on that, would have to be refused, and never meant equality to
+    be more than a property: `off`.
+    """
     if asked is None:
-        return Equality.REWRITE if derives_equality(program) and not unsettled(program) else Equality.OFF
+        plain = Program(
+            tuple(replace(rule, body=tuple(i for i in rule.body if not _negates_builtin(i))) for rule in program.rules)
+        )
+        refused = bool(unsettled(program)) and not unsettled(plain)
+        return Equality.REWRITE if derives_equality(program) and not refused else Equality.OFF
     if asked not in list(Equality):
         raise UserError("EG302", f"no equality is called {asked!r}", f"use one of {', '.join(Equality)}")
     return Equality(asked)
+
+
+def _negates_builtin(item: BodyItem) -> bool:
+    return isinstance(item, Negation) and item.atom.relation in BUILTIN_RELATIONS
 
 
 def derives_equality(program: Program) -> bool:

@@ -1,7 +1,8 @@
-"""Whether equalities do anything: where no rule can use one, c ≈ c holds as long as some fact mentions c.
+"""Equalities and rules that do nothing in the graph as it is, and so should cost nothing.
 
 In words: most graphs have a great many facts c ≈ c and no rule that could read one, given the facts there are. Whether such a
-fact holds need not be proved, then; it is enough to look for c.
+fact holds need not be proved, then: it does as long as some fact mentions c. Of rules that are rows of a parameter relation,
+those whose predicates have no facts are left out of a search.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from evergraph.engines.arrays import U64, Array
-from evergraph.engines.relation import Relation
-from evergraph.plan.model import Key, PlanRule
+from evergraph.engines.equality.merging import marked
+from evergraph.engines.equality.names import Names
+from evergraph.engines.relation import Relation, Run
+from evergraph.plan.model import Key, PlanRule, is_parameter
 
 Relations = Mapping[Key, Relation]
 
@@ -45,6 +48,25 @@ def _may_be(variable: Key, rule: PlanRule, held: Relations, name: int) -> bool:
             if relation is None or not relation.meets(place, relation.base.arrays.xp.asarray([name], dtype=U64)):
                 return False
     return True
+
+
+def lively(rules: Sequence[PlanRule], parameters: Relations, held: Relations, names: Names) -> dict[Key, Relation]:
+    """Parameter relations without the rows of rules that read a predicate which has no facts. Cost: linear in their rows."""
+    live = names.arrays.xp.asarray(sorted(k for k, r in held.items() if isinstance(k, int) and len(r)), dtype=U64)
+    masks: dict[Key, Array] = {}
+    for rule in rules:
+        for atom in (a for a in rule.body if is_parameter(a.relation) and a.relation in parameters):
+            places = {atom.args.index(a.relation) for a in rule.body if a.open and a.relation in atom.args}
+            columns = parameters[atom.relation].columns()
+            mask = names.arrays.xp.ones(len(parameters[atom.relation]), bool)
+            for place in places:
+                mask &= marked(names.arrays, live, names.of(columns[place]))
+            masks[atom.relation] = masks.get(atom.relation, False) | mask
+    return {
+        key: Relation(Run(names.arrays, parameters[key].arity, tuple(w[mask] for w in parameters[key].rows())))
+        for key, mask in masks.items()
+        if not bool(mask.all())
+    }
 
 
 def unmentioned(facts: Relations, names: Array, same: int, first: int) -> Array:

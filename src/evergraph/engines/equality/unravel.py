@@ -24,7 +24,7 @@ from evergraph.engines.arrays import SHIFT, U64, Array
 from evergraph.engines.delta import Delta
 from evergraph.engines.equality.certain import Certain
 from evergraph.engines.equality.explicit import Explicit
-from evergraph.engines.equality.idle import brings, reads, unmentioned
+from evergraph.engines.equality.idle import brings, lively, reads, unmentioned
 from evergraph.engines.equality.merging import about, few_mentioning, mentioning, normalised
 from evergraph.engines.equality.names import Names
 from evergraph.engines.equality.restricted import Restricted, Runs, join, join_runs, runs_of
@@ -51,16 +51,17 @@ class Unravelling(Fixpoint):
         written, current = plans
         assert written.same is not None
         self.same, self.names, self.explicit = written.same, names, explicit
-        self.held, self.left = held, dict(held)
-        """All facts; and those that may take part in a proof: S is left out."""
         itself = set(reflexive(self.same))
         self.rules = [rule for rule in current.strata[0].rules if rule not in itself]
+        self.held, self.left = held, {**held, **lively(self.rules, held, held, names)}
+        """All facts; and those that may take part in a proof: S is left out, and so are idle rules."""
         self.component = one_loop(Task(rule, None, (), False) for rule in self.rules)
         self.idle = not (reads(self.rules, held, self.same) or brings(self.rules, held, self.same))
         """Whether equalities derive nothing: then c ≈ c holds while something mentions c, and is decided when all else is."""
         self.known = Restricted(written, names, self.same, self.idle)
-        self.written = one_loop(Task(rule, None, (), False) for rule in written.strata[0].rules if rule not in itself)
-        self.certain = Certain(explicit.facts, self.known.shard)
+        rules = [rule for rule in written.strata[0].rules if rule not in itself]
+        self.written = one_loop(Task(rule, None, (), False) for rule in rules)
+        self.certain = Certain({**explicit.facts, **lively(rules, explicit.facts, held, names)}, self.known.shard)
         self.fresh: Runs = {}
         """Facts that are checked, and behind which nobody has looked."""
         self.expanded: dict[Key, Relation] = {}
