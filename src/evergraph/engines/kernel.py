@@ -121,8 +121,8 @@ class Kernel:
         _Evaluation(self, rule, wanted, below, take).start(body)
 
     def _hopeless(self, rule: PlanRule, body: Body) -> bool:
-        """Whether a relation is missing, or a small change does not meet the rows of the rule's shape."""
-        if any(not atom.open and atom.relation not in source for atom, source in body):
+        """Whether a relation is missing or empty, or a small change does not meet the rows of the rule's shape."""
+        if any(not atom.open and (atom.relation not in source or not source[atom.relation].count) for atom, source in body):
             return True
         for number, place, parameters, column in rule.probes:
             atom, source = body[number]
