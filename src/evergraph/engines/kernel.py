@@ -30,8 +30,10 @@ Take = Callable[["Table"], None]
 """Takes bindings of rule instances, in no order."""
 
 
-FEW, MANY_ROWS = 16, 10**6
-"""A source of this many relations is taken for one of so many rows, without asking each; so is a longer table of predicates."""
+FEW = 16
+"""The relations of so many predicates in a table are asked for their sizes one by one."""
+MANY, MANY_ROWS = 256, 10**6
+"""A source of this many relations is taken for one of so many rows, without asking each."""
 GATHER_FROM, GATHER_ROWS = 64, 256
 """From so many relations of so many rows at most, on average, an atom that reads them all reads them as one."""
 ONE_BY_ONE = 2
@@ -378,7 +380,7 @@ class _Evaluation:
         if bound is not None and table.count < FEW:
             named = [source[value].count for value in set(bound.tolist()) if value in source]
             return sum(named) / max(1, len(named))
-        total = sum(r.count for k, r in source.items() if isinstance(k, int)) if len(source) < FEW else MANY_ROWS
+        total = sum(r.count for k, r in source.items() if isinstance(k, int)) if len(source) < MANY else MANY_ROWS
         return total * 1000 if bound is None else total / max(1, len(source))
 
     # -- one atom ------------------------------------------------------------------------------------------------------
