@@ -62,6 +62,17 @@ def identities(kg: KnowledgeGraph) -> set[Any]:
     return {shape_of(rule) for rule in kg.rules.rules}
 
 
+def assert_rows(kg: KnowledgeGraph, said: str) -> None:
+    """The engine holds the rows of the rules in force, and no others."""
+
+    def rows(columns: Any) -> list[Any]:
+        return sorted(zip(*(column.tolist() for column in columns), strict=True))
+
+    want = {name: rows(columns) for name, columns in kg._plan.parameter_facts.items()}
+    for held in (kg._engine.shard.explicit, kg._engine.shard.relations):
+        assert {name: rows(held[name].columns()) for name in want} == want, said
+
+
 def replay(pool: list[Rule], seed: int, algorithm: str, shards: int = 0) -> None:
     """Change rules and facts at random, and compare with a graph that never had other rules."""
     rng = Random(seed)
@@ -91,6 +102,8 @@ def replay(pool: list[Rule], seed: int, algorithm: str, shards: int = 0) -> None
         fresh.update(insert=sorted(explicit, key=str))
         assert_same(everything(kg), everything(fresh), said)
         assert_same(everything(kg, Which.DERIVED), everything(fresh, Which.DERIVED), said)
+        if not shards:
+            assert_rows(kg, said)
         if not shards and kg._engine.counted:
             assert_counts(kg)
 
@@ -112,6 +125,45 @@ def test_rules_that_change_equal_rules_that_were_always_there(
 def test_rules_change_on_shards(algorithm: str, pool: list[Rule], seed: int, shards: int) -> None:
     with patch.object(rulebook, "LIFT_FROM", 2), patch.object(transition, "LIFT_FROM", 2):
         replay(pool, seed, algorithm, shards)
+
+
+# -- rules of one shape -------------------------------------------------------------------------------------------------
+
+
+def owners(*rows: tuple[int, int]) -> str:
+    return " ".join(f"p(?x, {a}, {b}) :- q(?x) ." for a, b in rows)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("shards", [0, 2])
+@pytest.mark.parametrize("facts", ["", "q(1) ."])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [([(1, 2), (1, 3)], []), ([], [(1, 2)])],
+        [([(1, 2), (1, 3)], [(1, 1)])],
+        [([(1, 2), (1, 3)], []), ([(2, 2)], []), ([], [(1, 1)])],
+        [([(1, 2), (1, 3)], []), ([(2, 2), (2, 3)], [(1, 2), (1, 3)]), ([], [(1, 1), (2, 2)])],
+    ],
+    ids=["a row", "alone while others become rows", "alone beside rows", "alone and a row"],
+)
+def test_a_rule_that_went_derives_no_more(
+    algorithm: str, shards: int, facts: str, changes: list[tuple[list[tuple[int, int]], list[tuple[int, int]]]]
+) -> None:
+    """Nor by any other algorithm later: the engine has let go of it. `p(?x, 1, 1) :- q(?x)` is there first, and is no row."""
+    with patch.object(rulebook, "LIFT_FROM", 2), patch.object(transition, "LIFT_FROM", 2):
+        program, there = Program.parse(owners((1, 1))), {(1, 1)}
+        kg = sharded(program, shards) if shards else KnowledgeGraph(program)
+        kg.update(insert=facts)
+        for come, go in changes:
+            kg.update(insert_rules=owners(*come), delete_rules=owners(*go), algorithm=algorithm)
+            there = (there - {*go}) | {*come}
+            if not shards:
+                assert_rows(kg, str(there))
+        for x in (2, 3):
+            kg.update(insert=f"q({x}) .", algorithm="auto" if x == 2 else algorithm)
+            assert {(int(a), int(b)) for y, a, b in kg.relation("p") if int(y) == x} == there
+        kg.verify()
 
 
 # -- Volz, Table 1 ------------------------------------------------------------------------------------------------------

@@ -39,6 +39,7 @@ from evergraph.maintain.outcome import Outcome
 from evergraph.maintain.seminaive import insert as seminaive
 from evergraph.maintain.states import States
 from evergraph.plan.compile import Plan, compile_program
+from evergraph.plan.model import is_parameter
 from evergraph.rules.model import BUILTIN_RELATIONS, Program
 from evergraph.terms import Dictionary, Ids
 
@@ -112,11 +113,15 @@ def declarative(
 
 
 def _given(engine: Engine, maintenance: Maintenance, insert: Columns, delete: Columns) -> tuple[Columns, Columns, Columns]:
-    """§3.4: explicit facts that come and that go, and every relation that no maintenance rule derives, if one reads it."""
+    """§3.4: explicit facts that come and that go, and every relation that no maintenance rule derives, if one reads it.
+
+    Rows of parameter relations, by which the engine has the rules, come and go beside the facts.
+    """
     old, explicit = _facts(engine, maintenance, Which.ALL), _facts(engine, maintenance, Which.EXPLICIT)
     delete = inputs.less(delete, insert)
     came, went = inputs.less(insert, explicit), inputs.less(delete, inputs.less(delete, explicit))
     new = inputs.less(explicit, went)
+    went |= {name: columns for name, columns in delete.items() if is_parameter(name)}
     inputs.add(new, came)
     given: Columns = {}
     for name in maintenance.states.arities:

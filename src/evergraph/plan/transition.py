@@ -164,7 +164,7 @@ def _in_place(book: Rulebook, level: Level, came: Sequence[Member], gone: Sequen
         left, relifted = _without(compiler, strata, coming, going)
         new = Rulebook(compiler, level, left, number)
         way = _step(compiler, strata, level, coming, going, after)
-        plan = replace(new.plan, parameters={**new.plan.parameters, **relifted})
+        plan = replace(new.plan, parameters={**compiler.parameters(left, numbers), **relifted})
         kept = plan.parameters.keys() - relifted.keys()
         insert, delete = ({name: rows[name] for name in rows if name in kept} for rows in (way.insert, way.delete))
         step = Step(plan, insert, delete)
@@ -201,7 +201,10 @@ def _with(compiler: Compiler, strata: Sequence[Stratum], coming: Places) -> Sequ
 def _without(
     compiler: Compiler, strata: Sequence[Stratum], coming: Places, going: Places
 ) -> tuple[Sequence[Stratum], dict[str, Callable[[], list[Ids]]]]:
-    """The strata without the rules that go; and rows of relations that now hold rules which stood alone so far."""
+    """The strata without the rules that go; and rows of relations that now hold rules which stood alone so far.
+
+    A rule that stands alone although a relation would take it goes on to do so: its row would be looked for there.
+    """
     out = [dict(stratum) for stratum in strata]
     relifted: dict[str, Callable[[], list[Ids]]] = {}
     for number, shape in {**coming, **going}:
@@ -210,11 +213,13 @@ def _without(
             del out[number][shape]
             continue
         singles = {constants: unit for constants, unit in group.singles.items() if constants not in gone}
+        alone = [constants for constants in singles if group.row_of(constants) is None]
         left = len(group.members) + len(come) - len(gone) - len(singles)
         group = replace(group, singles=singles, lifts=group.lifts if left else ())
-        if len(singles) >= LIFT_FROM:
-            members = {constants: come.get(constants) or group.members[constants] for constants in singles}
-            group = _compile(compiler, out[number], (number, shape), replace(group, singles={}), members)
+        if len(alone) >= LIFT_FROM:
+            members = {constants: come.get(constants) or group.members[constants] for constants in alone}
+            others = {constants: unit for constants, unit in singles.items() if constants not in members}
+            group = _compile(compiler, out[number], (number, shape), replace(group, singles=others), members)
             lifted = group.lifts[-1][0]
             relifted[lifted.name] = partial(compiler.columns, lifted, list(members))
         out[number][shape] = group
