@@ -206,9 +206,13 @@ class Arrivals(Mapping[Key, Run]):
     def __contains__(self, key: object) -> bool:
         return key in self._parts
 
+    def parts(self) -> Iterator[tuple[Key, Run]]:
+        """The runs as they came, several for a relation; nothing is put together."""
+        yield from ((key, run) for key, parts in self._parts.items() for run in parts)
+
     @property
     def count(self) -> int:
-        return sum(len(run) for parts in self._parts.values() for run in parts)
+        return sum(len(run) for _, run in self.parts())
 
 
 class Found:

@@ -121,6 +121,8 @@ class Brought:
     ids: frozenset[int]
     columns: frozenset[tuple[Key, int]]
     """Of parameter relations."""
+    places: frozenset[tuple[Key, int]]
+    """Where such names stand: relation and argument; a variable for any relation."""
     anywhere: bool
     """Whether named relations may bring any."""
 
@@ -129,19 +131,23 @@ def brought(plan: Plan) -> Brought:
     """Cost: linear in the compiled rules."""
     ids: set[int] = set()
     columns: set[tuple[Key, int]] = set()
+    places: set[tuple[Key, int]] = set()
     anywhere = False
     for rule in (rule for rules in plan.strata for rule in rules.rules):
         if not _is_triple(rule.head):
             continue
         known = {term for atom in rule.body if _is_triple(atom) for term in (atom.relation, *atom.args)}
-        for term in {rule.head.relation, *rule.head.args} - known:
+        for place, term in enumerate((rule.head.relation, *rule.head.args), -1):
+            if term in known:
+                continue
+            places.add(("?" if rule.head.open else rule.head.relation, place))
             given = [atom for atom in rule.body if is_parameter(atom.relation) and term in atom.args]
             columns.update((atom.relation, atom.args.index(term)) for atom in given)
             if isinstance(term, int):
                 ids.add(term)
             elif not given:
                 anywhere = True
-    return Brought(frozenset(ids), frozenset(columns), anywhere)
+    return Brought(frozenset(ids), frozenset(columns), frozenset(places), anywhere)
 
 
 def _is_triple(atom: PlanAtom) -> bool:

@@ -85,10 +85,10 @@ class MergingMemory(MemoryEngine):
         if where.anywhere:
             return known
         found = arrays.xp.zeros(len(known), bool)
-        for key, run in arrived.items() if len(known) else ():
+        for key, run in arrived.parts() if len(known) else ():
             if isinstance(key, int) and len(run):
                 found |= known == U64(key)
-                for place in (0, 1):
+                for place in (p for p in (0, 1) if (key, p) in where.places or ("?", p) in where.places):
                     column = run.column(place)
                     found |= arrays.contains((arrays.distinct(column[marked(arrays, known, column)]),), (known,))
         return known[found]

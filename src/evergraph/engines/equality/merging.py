@@ -31,11 +31,11 @@ def equalities(kernel: Kernel, relations: Mapping[Key, Relation], arrived: Mappi
     """Pairs of different names that what arrived makes the same, enough to connect all that are. Cost: what arrived."""
     xp = kernel.xp
     found: list[tuple[Array, Array]] = []
-    for key, run in arrived.items():
+    for key in arrived:
         if key == same:
-            found.append((run.column(0), run.column(1)))
+            found.append((arrived[key].column(0), arrived[key].column(1)))
         elif is_group(key):
-            found.append(_in_groups(kernel, str(key), _whole_groups(relations[key], run)))
+            found.append(_in_groups(kernel, str(key), _whole_groups(relations[key], arrived[key])))
     left, right = (xp.concatenate([pair[i] for pair in found]) if found else xp.empty(0, np.uint64) for i in (0, 1))
     differ = left != right
     return left[differ], right[differ]
