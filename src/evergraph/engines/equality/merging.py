@@ -100,6 +100,15 @@ def mentioning(relation: Relation, ids: Array, index: bool = True) -> Run:
     return Run(arrays, relation.arity, arrays.unique(parts))
 
 
+def having(relation: Relation, place: int, ids: Array) -> Run:
+    """The rows with one of these ids in one place. Cost: a search for each id, once rows are in that order."""
+    arrays = relation.base.arrays
+    parts: list[Words] = [arrays.empty(relation.arity)]
+    for run, minus in relation.parts():
+        parts.append(_having(run, place, ids, True).without(minus).words)
+    return Run(arrays, relation.arity, arrays.unique(parts))
+
+
 def _having(run: Run, place: int, ids: Array, index: bool) -> Run:
     """The rows with one of these ids in one place, in any order."""
     arrays = run.arrays

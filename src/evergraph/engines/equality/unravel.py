@@ -25,7 +25,7 @@ from evergraph.engines.delta import Delta
 from evergraph.engines.equality.certain import Certain
 from evergraph.engines.equality.explicit import Explicit
 from evergraph.engines.equality.idle import brings, lively, reads, unmentioned
-from evergraph.engines.equality.merging import about, few_mentioning, mentioning, normalised
+from evergraph.engines.equality.merging import about, few_mentioning, having, normalised
 from evergraph.engines.equality.names import Names
 from evergraph.engines.equality.restricted import Restricted, Runs, join, join_runs, runs_of
 from evergraph.engines.fixpoint import Fed, Fixpoint, Found
@@ -33,7 +33,7 @@ from evergraph.engines.kernel import Kernel, Table
 from evergraph.engines.relation import Relation, Run
 from evergraph.engines.retreat import rederive
 from evergraph.plan.compile import Plan
-from evergraph.plan.equality import is_group, reflexive
+from evergraph.plan.equality import brought, is_group, reflexive
 from evergraph.plan.model import Key, PlanRule
 from evergraph.plan.schedule import Task, one_loop
 
@@ -251,8 +251,7 @@ class Unravelling(Fixpoint):
         out: Runs = {}
         for key, relation in self.left.items():
             if is_group(key) and len(cliques):
-                found = mentioning(relation, cliques)
-                out[key] = found.where(self.arrays.contains((cliques,), (found.column(found.arity - 1),)))
+                out[key] = having(relation, relation.arity - 1, cliques)
         return {key: run for key, run in out.items() if len(run)}
 
     # -- names ---------------------------------------------------------------------------------------------------------
@@ -311,7 +310,8 @@ class Unravelling(Fixpoint):
             for key, run in runs.items():
                 now[key] = change(now[key], run) if key in now else Relation(run)
         rest = asked[~self.explicit.mentioned(asked)]
-        gone = unmentioned(now, rest, self.same, self.known.plan.type_id)
+        may = self._from_rules(rest)
+        gone = arrays.distinct(xp.concatenate([rest[~may], unmentioned(now, rest[may], self.same, self.known.plan.type_id)]))
         held = self.held.get(self.same, Relation(Run(arrays, 2, arrays.empty(2))))
         stays = asked[~arrays.contains((gone,), (asked,))]
         more, less = (Run(arrays, 2, (some << SHIFT | some,)) for some in (stays, gone))
@@ -321,6 +321,17 @@ class Unravelling(Fixpoint):
                 others[self.same] = others[self.same].without(both)
             if len(run):
                 runs[self.same] = runs[self.same].merge(run.without(runs[self.same])) if self.same in runs else run
+
+    def _from_rules(self, names: Array) -> Array:
+        """Which names derived facts may mention though no explicit fact does: those of rules, and of named facts."""
+        where = brought(self.known.plan)
+        if where.anywhere:
+            return self.arrays.xp.ones(len(names), bool)
+        sources = (self.held, self.explicit.facts)
+        given = [source[key].columns()[place] for key, place in where.columns for source in sources if key in source]
+        ids = self.arrays.xp.asarray(sorted({*where.ids, self.same}), dtype=U64)
+        constants = self.arrays.distinct(self.arrays.xp.concatenate([ids, self.names.of(ids), *given]))
+        return self.arrays.contains((constants,), (names,))
 
     def _doubted(self) -> Array:
         """The cliques that were in doubt."""
