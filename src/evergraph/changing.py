@@ -349,8 +349,8 @@ class Changing(Reading):
             before, after = (self._meant(rules) for rules in (self.rules.rules, [member.rule for member in change.after()]))
             return Maintenance.of(after, self._dictionary, self._values, before)
 
-        algorithm, experience = asked.algorithm, self._experience
-        return maintain_rules(self._engine, change, facts, delete, algorithm, maintenance, experience, asked.progress)
+        algorithm, experience, plan = asked.algorithm, self._experience, self._plan
+        return maintain_rules(self._engine, change, facts, delete, algorithm, maintenance, experience, plan, asked.progress)
 
     def _settle(self, rules: _Rules, arities: dict[str, int], builtins: Builtins, seen: int) -> None:
         """What is known after an update that was made."""

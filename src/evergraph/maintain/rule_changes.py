@@ -26,6 +26,7 @@ from evergraph.formats import Progress
 from evergraph.maintain.choose import UNSETTLED, Experience, maintain, refuse, unsettled
 from evergraph.maintain.declarative import Maintenance
 from evergraph.maintain.outcome import Outcome
+from evergraph.plan.compile import Plan
 from evergraph.plan.transition import Change
 
 
@@ -37,11 +38,12 @@ def maintain_rules(
     algorithm: str,
     maintenance: Callable[[], Maintenance],
     experience: Experience,
+    before: Plan,
     progress: Progress | None = None,
 ) -> Outcome:
-    """Let rules and facts come and go; the caller commits or rolls back, and settles the change."""
+    """Let rules and facts come and go; the caller commits or rolls back, and settles the change; `before` is the plan."""
     refuse(engine, algorithm)
-    negating = change.step is not None and unsettled(change.step.plan)
+    negating = change.step is not None and (unsettled(before) or unsettled(change.step.plan))
     step = change.anew if algorithm == "declarative" or change.step is None or negating else change.step
     engine.adopt(step.plan)
     outcome = maintain(
