@@ -16,7 +16,7 @@ import numpy as np
 
 from evergraph.engines.changes import Changed, Held
 from evergraph.engines.marks import Counted
-from evergraph.engines.relation import Relation
+from evergraph.engines.relation import Relation, Run
 from evergraph.plan.compile import Plan
 from evergraph.plan.model import Key
 from evergraph.plan.shapes import hidden
@@ -182,6 +182,16 @@ def by_name(counts: Mapping[Key, int]) -> Counts:
             name = TRIPLE if isinstance(key, int) else key
             out[name] = out.get(name, 0) + count
     return out
+
+
+def size_of(facts: Facts) -> int:
+    """The number of facts; no columns are the one row without arguments."""
+    return sum(len(columns[0]) if columns else 1 for columns in facts.values())
+
+
+def columns_of(runs: Mapping[Key, Run]) -> Facts:
+    """Runs as columns by relation name, the split triples together again."""
+    return together((key, [np.asarray(run.column(i)) for i in range(run.arity)]) for key, run in runs.items())
 
 
 def together(parts: Iterable[tuple[Key, Sequence[Ids]]]) -> dict[str, Sequence[Ids]]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from evergraph.engines.arrays import U64
-from evergraph.engines.base import Change, Closed, Counts, Difference, Facts, Keep, Missed, Which, by_name, together
+from evergraph.engines.base import Change, Closed, Counts, Difference, Facts, Keep, Missed, Which, by_name, columns_of
 from evergraph.engines.changes import Changed, Held, changes
 from evergraph.engines.marks import Counted, Marks
 from evergraph.engines.relation import Relation, Run, alike
@@ -180,7 +180,7 @@ class MemoryEngine:
     def _difference(self, changed: dict[Key, Run], runs: dict[Key, Run], explicit: dict[Key, Relation]) -> Difference:
         """Facts that came or went, and among all facts those that became or ceased to be explicit."""
         counted = by_name({key: len(run) for key, run in changed.items()})
-        return Difference(counted, by_name(self._not_explicit(runs, explicit)), lambda: self._columns(runs))
+        return Difference(counted, by_name(self._not_explicit(runs, explicit)), lambda: columns_of(runs))
 
     def _differences(
         self, old: dict[Key, Relation], new: dict[Key, Relation], touched: set[Key] | None
@@ -201,7 +201,7 @@ class MemoryEngine:
             if not hidden(key)
         }
         return Difference(
-            by_name(added), by_name(derived), lambda: self._columns({k: run for k, run in arrived.items() if not hidden(k)})
+            by_name(added), by_name(derived), lambda: columns_of({k: run for k, run in arrived.items() if not hidden(k)})
         )
 
     def changes(self) -> Iterator[Changed]:
@@ -269,7 +269,7 @@ class MemoryEngine:
             if relation == (TRIPLE if isinstance(key, int) else key):
                 less = self.shard.explicit.get(key) if which == Which.DERIVED else None
                 runs[key] = self._less(rel, less)
-        return self._columns(runs).get(relation)
+        return columns_of(runs).get(relation)
 
     def contains(self, relation: str, row: Sequence[int]) -> bool:
         key: Key = relation
@@ -282,10 +282,6 @@ class MemoryEngine:
     def relations(self, which: Which) -> dict[Key, Relation]:
         source = self.shard.explicit if which == Which.EXPLICIT else self.shard.relations
         return {key: relation for key, relation in source.items() if not hidden(key)}
-
-    def _columns(self, runs: dict[Key, Run]) -> Facts:
-        """Runs as columns by relation name, the split triples together again."""
-        return together((key, [np.asarray(run.column(i)) for i in range(run.arity)]) for key, run in runs.items())
 
 
 def _sizes(relations: Mapping[Key, Relation]) -> Counts:

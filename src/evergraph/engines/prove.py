@@ -14,7 +14,7 @@ proof uses nothing that is in doubt. No fact is expanded twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -23,6 +23,7 @@ from evergraph.engines.fixpoint import Found, head_limit
 from evergraph.engines.kernel import Kernel, Table
 from evergraph.engines.relation import Relation, Run
 from evergraph.engines.retreat import rederive
+from evergraph.engines.sets import join, runs_of
 from evergraph.plan.model import Key, PlanAtom, is_variable
 from evergraph.plan.schedule import Component
 
@@ -87,7 +88,7 @@ class Prover:
         self.certain: dict[Key, Relation] = {k: r for k, r in now.items() if not self.derived_here(k)}
         """What proofs may use: settled relations as they are; of others, explicit facts and what is proved."""
         self.certain |= {k: r for k, r in explicit.items() if self.derived_here(k)}
-        _join(self.certain, _bases(self.proved))
+        join(self.certain, runs_of(self.proved))
 
     def unproved(self, goals: Mapping[Key, Run], held: Relations) -> dict[Key, Run]:
         """Of facts that `held` contains, those that do not follow. Cost: the instances looked at, some levels back."""
@@ -104,18 +105,18 @@ class Prover:
 
     def check(self, runs: Mapping[Key, Run]) -> dict[Key, Run]:
         """Ask about facts; returns those that nobody has asked about."""
-        new = _join(self.checked, runs)
-        _join(self.asked, new)
+        new = join(self.checked, runs)
+        join(self.asked, new)
         return new
 
     def learn(self, runs: Mapping[Key, Run]) -> None:
         """Take facts for proved that others have proved."""
-        _join(self.news, self._know(runs))
+        join(self.news, self._know(runs))
 
     def _know(self, runs: Mapping[Key, Run]) -> dict[Key, Run]:
         """Take facts for proved; returns those that were not."""
-        _join(self.certain, runs)
-        return _join(self.proved, runs)
+        join(self.certain, runs)
+        return join(self.proved, runs)
 
     def saturate(self) -> dict[Key, Run]:
         """Prove what follows from what is certain, over and over; returns what is newly proved.
@@ -123,16 +124,16 @@ class Prover:
         A fact is asked about by all rules once; after that only rules that use something newly proved may help it.
         """
         fresh: dict[Key, Relation] = {}
-        found = [self.evident(self.open(_bases(self.asked))), self._helped(_bases(self.news))]
+        found = [self.evident(self.open(runs_of(self.asked))), self._helped(runs_of(self.news))]
         self.asked.clear()
         self.news.clear()
         while any(found):
             new: dict[Key, Relation] = {}
             for runs in found:
-                _join(new, self._know(runs))
-            _join(fresh, _bases(new))
-            found = [self._helped(_bases(new))]
-        return _bases(fresh)
+                join(new, self._know(runs))
+            join(fresh, runs_of(new))
+            found = [self._helped(runs_of(new))]
+        return runs_of(fresh)
 
     def evident(self, facts: Mapping[Key, Run]) -> dict[Key, Run]:
         """Of some facts, those that are explicit or that rules derive from certain ones. Cost: a look at each by its rules."""
@@ -155,7 +156,7 @@ class Prover:
         """Facts asked about and open that rules derive with the help of newly proved ones: by each instance once."""
         new, found = Delta.of(proved), Found()
         older = {**self.certain, **{key: self.certain[key].remove(run) for key, run in proved.items()}}
-        wanted = Delta.of(self.open(_bases(self.checked)) if new else {})
+        wanted = Delta.of(self.open(runs_of(self.checked)) if new else {})
         for task in (task for component in self.components for task in component.tasks) if wanted else ():
             rule = task.rule
             if rule.head.relation not in wanted and not rule.head.open:
@@ -170,12 +171,12 @@ class Prover:
     def look_back(self, held: Relations) -> dict[Key, Run]:
         """Ask about the facts that instances for unproved facts use; returns those that nobody has asked about."""
         frontier = self.unexpanded()
-        _join(self.expanded, frontier)
+        join(self.expanded, frontier)
         return self.check(self._behind(frontier, held))
 
     def unexpanded(self) -> dict[Key, Run]:
         """Facts that are checked, not proved, and whose instances have not been looked at."""
-        found = {key: run.without(self.expanded.get(key)) for key, run in self.open(_bases(self.checked)).items()}
+        found = {key: run.without(self.expanded.get(key)) for key, run in self.open(runs_of(self.checked)).items()}
         return {key: run for key, run in found.items() if len(run)}
 
     def _behind(self, facts: Mapping[Key, Run], held: Relations) -> dict[Key, Run]:
@@ -185,26 +186,14 @@ class Prover:
             doubtful = [atom for atom in rule.body if atom.open or self.derived_here(atom.relation)]
             if doubtful and (rule.head.relation in asked or rule.head.open):
                 wanted = frozenset().union(*(atom.variables for atom in doubtful))
-                take = partial(self._take, doubtful, found)
+                take = partial(emit_atoms, self.kernel, doubtful, found)
                 self.kernel.bindings(rule.asked, wanted, [asked, *[held] * len(rule.body)], self.now, take)
         return {key: run for key, run in found.runs(self.kernel.arrays, held).items() if self.derived_here(key)}
 
-    def _take(self, atoms: list[PlanAtom], found: Found, table: Table) -> None:
-        for atom in atoms:
-            words = self.kernel.arrays.pack([table.value(a) for a in atom.args], table.count)
-            for key, rows in self.kernel.cut(atom, table, words):
-                found.emit(key, rows)
 
-
-def _join(relations: dict[Key, Relation], runs: Mapping[Key, Run]) -> dict[Key, Run]:
-    """Add what is not there yet; returns it."""
-    out = {key: run.without(relations.get(key)) for key, run in runs.items()}
-    out = {key: run for key, run in out.items() if len(run)}
-    for key, run in out.items():
-        known = relations.get(key)
-        relations[key] = Relation(run) if known is None else known.add(run)
-    return out
-
-
-def _bases(relations: Relations) -> dict[Key, Run]:
-    return {key: Run(r.base.arrays, r.arity, r.rows()) for key, r in relations.items()}
+def emit_atoms(kernel: Kernel, atoms: Sequence[PlanAtom], found: Found, table: Table) -> None:
+    """Keep the facts that atoms stand for in rule instances."""
+    for atom in atoms:
+        words = kernel.arrays.pack([table.value(a) for a in atom.args], table.count)
+        for key, rows in kernel.cut(atom, table, words):
+            found.emit(key, rows)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evergraph.engines.base import Engine, Facts, Which
+from evergraph.engines.base import Engine, Facts, Which, size_of
 from evergraph.errors import UserError
 from evergraph.formats import Progress
 from evergraph.maintain.backward_forward import backward_forward
@@ -130,7 +130,7 @@ def choose(engine: Engine, plan: Plan, insert: Facts, delete: Facts, experience:
     """The algorithm for an update, why, and what it is expected to cost."""
     explicit = sum(engine.counts(Which.EXPLICIT).values())
     facts = {name: columns for name, columns in delete.items() if not is_parameter(name)}
-    going, rules = _size(facts), _size(delete) - _size(facts)
+    going, rules = size_of(facts), size_of(delete) - size_of(facts)
     negation = any(rule.negated for rules in plan.strata for rule in rules.rules)
     if not explicit:
         return Choice("recompute" if delete else "seminaive", "no facts are explicit")
@@ -139,7 +139,7 @@ def choose(engine: Engine, plan: Plan, insert: Facts, delete: Facts, experience:
     if rules:
         weight = engine.weigh({name: columns for name, columns in delete.items() if is_parameter(name)})
         share += rules / plan.size if weight is None else weight / explicit
-    expected = int(closure * min(1.0, share + _size(insert) / explicit))
+    expected = int(closure * min(1.0, share + size_of(insert) / explicit))
     if not (delete or negation or engine.counted):
         return Choice("seminaive", "insertions only", expected)
     parts = [f"{going:,} of {explicit:,} explicit facts"] * bool(going) + [f"{rules:,} of {plan.size:,} rules"] * bool(rules)
@@ -158,12 +158,8 @@ def _share(engine: Engine, plan: Plan, delete: Facts, explicit: int) -> float:
     """The part of all derivations that facts to delete take along. Cost: linear in those."""
     schema = [key for rules in plan.strata for key, class_ in rules.schema if isinstance(key, int) and class_ is None]
     axioms = int(np.isin(delete[TRIPLE][1], schema).sum()) if TRIPLE in delete else 0
-    share = (_size(delete) - axioms) / explicit
+    share = (size_of(delete) - axioms) / explicit
     if axioms:
         held = engine.relations(Which.EXPLICIT)
         share += axioms / max(axioms, sum(len(held[key]) for key in schema if key in held))
     return share
-
-
-def _size(facts: Facts) -> int:
-    return sum(len(columns[0]) if columns else 1 for columns in facts.values())

@@ -77,7 +77,12 @@ def schema_schedule(rules: Rules) -> tuple[Component, ...]:
 
 def generic(rules: Rules) -> Component:
     """All rules in one loop: right for any data."""
-    return Component(tuple(_looping(rule, None) for rule in rules.rules))
+    return looped(rules.rules)
+
+
+def looped(rules: Iterable[PlanRule]) -> Component:
+    """These rules in one loop."""
+    return Component(tuple(_looping(rule, None) for rule in rules))
 
 
 def one_loop(tasks: Iterable[Task]) -> Component:

@@ -11,10 +11,10 @@ from evergraph.engines.equality.expansion import Expansion, expanded, products
 from evergraph.engines.equality.merging import about
 from evergraph.engines.equality.names import Names
 from evergraph.engines.relation import Relation, Run, alike
+from evergraph.engines.sets import Runs, join_runs
 from evergraph.plan.model import Key
 from evergraph.plan.shapes import hidden
 
-Runs = dict[Key, Run]
 Relations = Mapping[Key, Relation]
 
 
@@ -68,8 +68,7 @@ def moved(some: Expansion, other: Expansion, changed: Array) -> Moved:
     cliques = arrays.distinct(some.names.of(changed)) if len(changed) else changed
     parts_of, together = some.names.parts(other.names, cliques)
     rows = about({key: relation for key, relation in some.relations.items() if not hidden(key)}, cliques)
-    for key, run in net(other.relations, some.relations)[0].items():
-        rows[key] = rows[key].merge(run.without(rows[key])) if key in rows else run
+    join_runs(rows, net(other.relations, some.relations)[0])
     out: Runs = {}
     for key, normal in rows.items():
         run = expanded(parts_of, normal)

@@ -21,18 +21,33 @@ from typing import Protocol
 import numpy as np
 
 from evergraph.engines.arrays import U64, Array
-from evergraph.engines.base import Change, Closed, Counts, Difference, Engine, Facts, Keep, Missed, Which, by_name, together
+from evergraph.engines.base import (
+    Change,
+    Closed,
+    Counts,
+    Difference,
+    Engine,
+    Facts,
+    Keep,
+    Missed,
+    Which,
+    by_name,
+    columns_of,
+    size_of,
+)
 from evergraph.engines.changes import Changed, Held, changes
 from evergraph.engines.equality.differences import moved, net, row_columns
 from evergraph.engines.equality.expansion import Expansion
 from evergraph.engines.equality.explicit import Explicit
 from evergraph.engines.equality.merging import normalised
 from evergraph.engines.equality.names import Names
-from evergraph.engines.equality.stored import apart, in_normal_form, with_runs
+from evergraph.engines.equality.stored import apart, in_normal_form
 from evergraph.engines.equality.unravel import Unravelling
 from evergraph.engines.kernel import Kernel
 from evergraph.engines.marks import Counted
 from evergraph.engines.relation import Relation, Run
+from evergraph.engines.sets import with_runs
+from evergraph.errors import UserError
 from evergraph.plan.compile import Plan
 from evergraph.plan.model import Key
 from evergraph.rules.model import TRIPLE
@@ -86,7 +101,8 @@ class Merging(Engine, Protocol):
     def given(self) -> Relations:
         """The explicit facts, hidden ones too."""
 
-    def load(self, facts: Held, counts: None = None) -> None: ...
+    def load(self, facts: Held) -> None:
+        """Take facts in normal form that are closed under the rules, where they are held in this process."""
 
     def done(self) -> None:
         """The update is made."""
@@ -132,7 +148,7 @@ class Rewriting:
         self._saved = self._state()
 
     def fresh(self, plan: Plan) -> Rewriting:
-        raise NotImplementedError("no algorithm that needs another engine keeps representatives")
+        raise _not_here("an engine for other rules")
 
     def _state(self) -> _State:
         return _State(self.names, self._explicit, self._expansion(), self.below.given())
@@ -157,9 +173,9 @@ class Rewriting:
 
     def insert(self, facts: Facts) -> bool:
         self._pending.append(facts)
-        self._shrunk = self._shrunk and not _size(facts)
+        self._shrunk = self._shrunk and not size_of(facts)
         there = sum(self.below.counts(Which.ALL).values())
-        return not there or _size(facts) > there
+        return not there or size_of(facts) > there
 
     def retract(self, facts: Facts, counting: bool = False) -> None:
         runs = self.below.runs(facts)
@@ -187,8 +203,9 @@ class Rewriting:
         self.names, plus, minus = work.run(goals)
         self.below.recall(self.names)
         self.below.exchange(plus, minus)
-        made = kernel.derivations - derivations + work.known.derivations
-        return Closed(work.rounds, made, kernel.examined - examined + work.known.shard.kernel.examined)
+        more = work.known.shard.kernel
+        made, seen = kernel.derivations - derivations, kernel.examined - examined
+        return Closed(work.rounds, made + more.derivations, seen + more.examined)
 
     def _found_explicit(self) -> Explicit:
         given = self.below.given()
@@ -227,7 +244,7 @@ class Rewriting:
         return _Merged.ALL if self.below.rename(changed, self.names, bulk, pending) else _Merged.FACTS
 
     def replace(self, plus: Facts, minus: Facts) -> None:
-        raise NotImplementedError("no algorithm that replaces facts keeps representatives")
+        raise _not_here("replacing facts")
 
     def forget_derived(self, counting: bool = False) -> None:
         self._take_in()
@@ -237,7 +254,7 @@ class Rewriting:
         self._view = None
 
     def count(self) -> int:
-        raise NotImplementedError("facts of a normalised graph are not counted")
+        raise _not_here("counting")
 
     def commit(self) -> Change:
         """The net change of what readers see. Cost: the change; nothing is expanded before somebody asks for the facts."""
@@ -256,7 +273,7 @@ class Rewriting:
             rest = {k: run.where(~other.contains(k, row_columns(run), len(run))) for k, run in explicit.items()}
             facts = cache(lambda: moved(some, other, changed))
             total = _less(by_name(some.sizes()), by_name(other.sizes())) if only else facts().counts()
-            return Difference(_by_name(explicit), _less(total, _by_name(rest)), lambda: _columns(facts().rows()))
+            return Difference(_by_name(explicit), _less(total, _by_name(rest)), lambda: columns_of(facts().rows()))
 
         return Change(
             difference(after, before, became, self._grown) if not self._shrunk else Difference(),
@@ -324,8 +341,7 @@ class Rewriting:
         total = by_name(self._expansion().sizes())
         if which == Which.ALL:
             return total
-        explicit = self.below.counts(Which.EXPLICIT)
-        return {name: n - explicit.get(name, 0) for name, n in total.items() if n > explicit.get(name, 0)}
+        return _less(total, self.below.counts(Which.EXPLICIT))
 
     def rows(self, relation: str, which: Which) -> Sequence[Ids] | None:
         if which == Which.EXPLICIT:
@@ -336,7 +352,7 @@ class Rewriting:
             return None
         less: Callable[[Key], Relation | None] = given.get if which == Which.DERIVED else lambda _: None
         runs = {key: Run(self.names.arrays, view[key].arity, view[key].less(less(key))) for key in keys}
-        return _columns(runs).get(relation)
+        return columns_of(runs).get(relation)
 
     def contains(self, relation: str, row: Sequence[int]) -> bool:
         key: Key = relation
@@ -360,10 +376,6 @@ class Rewriting:
         }
 
 
-def _size(facts: Facts) -> int:
-    return sum(len(columns[0]) if columns else 1 for columns in facts.values())
-
-
 def _by_name(runs: Mapping[Key, Run]) -> Counts:
     return by_name({key: len(run) for key, run in runs.items()})
 
@@ -373,5 +385,6 @@ def _less(some: Counts, others: Counts) -> Counts:
     return {name: n for name, n in found.items() if n}
 
 
-def _columns(runs: Mapping[Key, Run]) -> Facts:
-    return together((key, [np.asarray(column) for column in row_columns(run)]) for key, run in runs.items())
+def _not_here(what: str) -> UserError:
+    """No algorithm that asks for this is let in (`maintain.choose`)."""
+    return UserError("EG205", f"{what} is not for graphs with representatives", "use a graph with equality axioms")

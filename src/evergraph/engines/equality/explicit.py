@@ -14,12 +14,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from evergraph.engines.arrays import U64, Array
-from evergraph.engines.equality.merging import about
+from evergraph.engines.equality.merging import about, starting
 from evergraph.engines.equality.names import Names
 from evergraph.engines.relation import Relation, Run
+from evergraph.engines.sets import Runs, join_runs, runs_of
 from evergraph.plan.model import Key
-
-Runs = dict[Key, Run]
 
 
 class Explicit:
@@ -33,7 +32,7 @@ class Explicit:
     def of(facts: Mapping[Key, Relation], names: Names) -> Explicit:
         """Cost: linear in the facts."""
         arrays = names.arrays
-        columns = [c for key, r in facts.items() for c in _mentioned(key, Run(arrays, r.arity, r.rows()))]
+        columns = [column for key, run in runs_of(facts).items() for column in _mentioned(key, run)]
         mentions = arrays.xp.bincount(arrays.xp.concatenate([arrays.xp.zeros(0, np.int64), *columns]))
         return Explicit(facts, names, _put({}, _beside(names, about(facts, names.moved, False))), mentions)
 
@@ -50,9 +49,8 @@ class Explicit:
                 if some is not None:
                     out[key] = Run(some.base.arrays, some.arity, some.less(others))
         mentions = self._counted(old, new)
-        for relations, out in ((self.facts, old), (facts, new)):
-            for key, run in about(relations, changed).items():
-                out[key] = out[key].merge(run.without(out[key])) if key in out else run
+        join_runs(old, about(self.facts, changed))
+        join_runs(new, about(facts, changed))
         aside = _put(_take(self.aside, _beside(self.names, old)), _beside(names, new))
         return Explicit(facts, names, aside, mentions)
 
@@ -80,7 +78,7 @@ class Explicit:
                 out.setdefault(key, []).append(run.within(known))
             beside = self.aside.get(key)
             if beside is not None:
-                for original, rows in _originals(key, beside, run):
+                for original, rows in _given(key, starting(beside, [run.column(i) for i in range(run.arity)])):
                     out.setdefault(original, []).append(rows)
         return {
             key: Run(runs[0].arrays, runs[0].arity, runs[0].arrays.unique([run.words for run in runs]))
@@ -129,19 +127,6 @@ def _beside(names: Names, runs: Mapping[Key, Run]) -> dict[Key, list[Run]]:
             words = arrays.pack([c[mask] for c in rows], int(mask.sum()))
             out.setdefault(target, []).append(Run(arrays, len(rows), arrays.unique([words])))
     return out
-
-
-def _originals(key: Key, beside: Relation, run: Run) -> list[tuple[Key, Run]]:
-    """The given forms, by relation, of facts in normal form."""
-    arrays, arity = run.arrays, run.arity
-    keys = [run.column(i) for i in range(arity)]
-    parts = []
-    for part, minus in beside.parts():
-        low, high = arrays.find_ranges(part.words, keys, len(run))
-        _, index = arrays.expand(low, high)
-        rows = Run(arrays, beside.arity, tuple(w[index] for w in part.words))
-        parts.append(rows.without(minus).words)
-    return _given(key, Run(arrays, beside.arity, arrays.unique(parts)))
 
 
 def _given(key: Key, rows: Run) -> list[tuple[Key, Run]]:

@@ -10,7 +10,7 @@ instance is looked at twice. Parameter relations are relations like others: the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -46,15 +46,16 @@ def _whole_groups(relation: Relation, run: Run) -> Run:
     arrays, places = run.arrays, range(run.arity - 1)
     if len(run) * 4 > len(relation):
         return Run(arrays, relation.arity, relation.rows())
-    words = arrays.pack([run.column(i) for i in places], len(run))
-    groups = arrays.unique([words])
-    keys = [arrays.column(groups, i) for i in places]
-    parts = []
+    groups = arrays.unique([arrays.pack([run.column(i) for i in places], len(run))])
+    return starting(relation, [arrays.column(groups, i) for i in places])
+
+
+def starting(relation: Relation, keys: Sequence[Array]) -> Run:
+    """The rows whose first columns are one of these keys. Cost: a search for each, and what is found."""
+    arrays, parts = relation.base.arrays, []
     for part, minus in relation.parts():
-        low, high = arrays.find_ranges(part.words, keys, len(groups[0]))
-        _, index = arrays.expand(low, high)
-        rows = Run(arrays, relation.arity, tuple(w[index] for w in part.words))
-        parts.append(rows.without(minus).words)
+        _, index = arrays.expand(*arrays.find_ranges(part.words, keys, len(keys[0])))
+        parts.append(Run(arrays, relation.arity, tuple(w[index] for w in part.words)).without(minus).words)
     return Run(arrays, relation.arity, arrays.unique(parts))
 
 
@@ -92,20 +93,14 @@ def mentioning(relation: Relation, ids: Array, index: bool = True) -> Run:
         for place in range(relation.arity):
             mask |= arrays.contains((ids,), (rows.column(place),))
         return rows.where(mask)
-    parts: list[Words] = [arrays.empty(relation.arity)]
-    for run, minus in relation.parts():
-        for place in range(relation.arity):
-            found = _having(run, place, ids, index)
-            parts.append((found if minus is None else found.without(minus)).words)
+    parts = [having(relation, place, ids, index).words for place in range(relation.arity)]
     return Run(arrays, relation.arity, arrays.unique(parts))
 
 
-def having(relation: Relation, place: int, ids: Array) -> Run:
-    """The rows with one of these ids in one place. Cost: a search for each id, once rows are in that order."""
+def having(relation: Relation, place: int, ids: Array, index: bool = True) -> Run:
+    """The rows with one of these ids in one place. Cost: as that of `mentioning`."""
     arrays = relation.base.arrays
-    parts: list[Words] = [arrays.empty(relation.arity)]
-    for run, minus in relation.parts():
-        parts.append(_having(run, place, ids, True).without(minus).words)
+    parts = [_having(run, place, ids, index).without(minus).words for run, minus in relation.parts()]
     return Run(arrays, relation.arity, arrays.unique(parts))
 
 
@@ -134,7 +129,7 @@ def few_mentioning(relation: Relation, ids: Array, most: int) -> tuple[Run, Arra
             low, high = arrays.find_ranges(words, [ids], len(ids))
             complete &= high - low <= most
             found = _rows_at(run, order, low, arrays.xp.minimum(high, low + most))
-            parts.append((found if minus is None else found.without(minus)).words)
+            parts.append(found.without(minus).words)
     return Run(arrays, relation.arity, arrays.unique(parts)), complete
 
 
@@ -179,25 +174,15 @@ def names_of(arrays: Arrays, facts: Mapping[Key, Words]) -> Array:
     return xp.flatnonzero(seen).astype(np.uint64)
 
 
-def normal_forms(names: Names, key: Key, run: Run) -> Iterator[tuple[Key, Run]]:
-    """Facts of one relation with every name replaced by what stands for it; predicates too."""
-    arrays = run.arrays
-    words = arrays.pack([names.of(run.column(i)) for i in range(run.arity)], len(run))
-    yield (names.name(key) if isinstance(key, int) else key), Run(arrays, run.arity, arrays.unique([words]))
-
-
 def normalised(names: Names, runs: Mapping[Key, Run]) -> dict[Key, Run]:
     """Facts as what stands for them. Cost: linear in them; nothing where every name stands for itself."""
     if not len(names):
         return dict(runs)
-    parts: dict[Key, list[Run]] = {}
+    parts: dict[tuple[Key, int], list[Words]] = {}
     for key, run in runs.items():
-        for normal, rows in normal_forms(names, key, run):
-            parts.setdefault(normal, []).append(rows)
-    return {
-        key: many[0] if len(many) == 1 else Run(many[0].arrays, many[0].arity, many[0].arrays.unique([r.words for r in many]))
-        for key, many in parts.items()
-    }
+        words = names.arrays.pack([names.of(run.column(i)) for i in range(run.arity)], len(run))
+        parts.setdefault((names.name(key) if isinstance(key, int) else key, run.arity), []).append(words)
+    return {key: Run(names.arrays, arity, names.arrays.unique(many)) for (key, arity), many in parts.items()}
 
 
 def about(relations: Mapping[Key, Relation], ids: Array, index: bool = True) -> dict[Key, Run]:

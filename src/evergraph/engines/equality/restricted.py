@@ -17,13 +17,12 @@ from evergraph.engines.arrays import U64, Array, Words
 from evergraph.engines.equality.merging import equalities, normalised, rename
 from evergraph.engines.equality.names import Names
 from evergraph.engines.relation import Relation, Run
+from evergraph.engines.sets import Runs, join, join_runs
 from evergraph.engines.shard import Shard
 from evergraph.plan.compile import Plan
 from evergraph.plan.equality import constants, reflexive, renamed
 from evergraph.plan.model import Key
-from evergraph.plan.schedule import Component, Task, one_loop
-
-Runs = dict[Key, Run]
+from evergraph.plan.schedule import Component, looped
 
 
 class Restricted:
@@ -39,16 +38,12 @@ class Restricted:
         self.checked: dict[Key, Relation] = {}
         self.some: dict[Key, Relation] = {}
         """Representatives in the large graph of facts that follow: at least one of what each stands for does."""
-        self._waiting: dict[Key, list[Words]] = {}
-        self._arities: dict[Key, int] = {}
+        self._waiting: dict[tuple[Key, int], list[Words]] = {}
+        """By relation and arity."""
         self._whole = names.arrays.xp.empty(0, U64)
         """Cliques of the large graph whose names are all the same here."""
         self._named = constants(plan)
         self._component = self._loop()
-
-    @property
-    def derivations(self) -> int:
-        return self.shard.kernel.derivations
 
     def check(self, facts: Mapping[Key, Run], explicit: Mapping[Key, Run]) -> None:
         """Ask about facts of the large graph, of which these explicit facts are; and draw the consequences."""
@@ -64,10 +59,8 @@ class Restricted:
         """What has been waiting and is now asked about."""
         waiting, self._waiting = self._waiting, {}
         out: Runs = {}
-        for key, parts in waiting.items():
-            arity = self._arities[key]
-            words = self.shard.arrays.unique(parts)
-            accepted = self._sieve(key, arity, words)
+        for (key, arity), parts in waiting.items():
+            accepted = self._sieve(key, arity, self.shard.arrays.unique(parts))
             if len(accepted[0]):
                 out[key] = Run(self.shard.arrays, arity, accepted)
         return out
@@ -79,8 +72,7 @@ class Restricted:
         known = self.checked.get(self.outer.name(key) if isinstance(key, int) else key)
         mask = known.contains(normal) if known is not None else arrays.xp.zeros(len(words[0]), bool)
         if not bool(mask.all()):
-            self._arities[key] = arity
-            self._waiting.setdefault(key, []).append(tuple(w[~mask] for w in words))
+            self._waiting.setdefault((key, arity), []).append(tuple(w[~mask] for w in words))
         return tuple(w[mask] for w in words)
 
     def _grow(self) -> None:
@@ -109,11 +101,10 @@ class Restricted:
 
     def _loop(self) -> Component:
         """The rules, with the names that they have by now."""
-        rules = (rule for rule in self.shard.plan.strata[0].rules if rule not in self._less)
-        return one_loop(Task(rule, None, (), False) for rule in rules)
+        return looped(rule for rule in self.shard.plan.strata[0].rules if rule not in self._less)
 
     def _note(self) -> None:
-        join(self.some, normalised(self.outer, {key: run for key, run in self.shard.fixpoint.arrived.items()}))
+        join(self.some, normalised(self.outer, self.shard.fixpoint.arrived))
 
     # -- what is known -----------------------------------------------------------------------------------------------
 
@@ -124,24 +115,18 @@ class Restricted:
         """
         out: Runs = {}
         for key, run in facts.items():
-            arrays = run.arrays
-            mine = self.names.name(key) if isinstance(key, int) else key
-            relation = self.shard.relations.get(mine, self._nothing(run.arity) if key == self.same else None)
-            columns = [run.column(i) for i in range(run.arity)]
-            if relation is None or (isinstance(key, int) and not bool(self.whole(arrays.xp.asarray([key], dtype=U64))[0])):
-                out[key] = run
-                continue
-            there = relation.contains(arrays.pack([self.names.of(c) for c in columns], len(run)))
+            arrays, columns = run.arrays, [run.column(i) for i in range(run.arity)]
+            relation = self.shard.relations.get(self.names.name(key) if isinstance(key, int) else key)
+            there = arrays.xp.zeros(len(run), bool)
+            if relation is not None:
+                there = relation.contains(arrays.pack([self.names.of(c) for c in columns], len(run)))
             if key == self.same:
                 there |= (columns[0] == columns[1]) & ~self.outer.alone(columns[0])
-            for column in columns:
+            for column in (*columns, *([arrays.xp.asarray([key], dtype=U64)] if isinstance(key, int) else ())):
                 there &= self.whole(column)
             if not bool(there.all()):
                 out[key] = run.where(~there)
         return out
-
-    def _nothing(self, arity: int) -> Relation:
-        return Relation(Run(self.shard.arrays, arity, self.shard.arrays.empty(arity)))
 
     def whole(self, column: Array) -> Array:
         """For each representative of the large graph, whether all that it stands for is still the same."""
@@ -162,23 +147,3 @@ class Restricted:
         """Facts of the large graph of which nothing that they stand for follows, as far as is known."""
         found = {key: run.without(self.some.get(key)) for key, run in facts.items()}
         return {key: run for key, run in found.items() if len(run)}
-
-
-def join(relations: dict[Key, Relation], runs: Mapping[Key, Run]) -> Runs:
-    """Add what is not there yet; returns it."""
-    out = {key: run.without(relations.get(key)) for key, run in runs.items()}
-    out = {key: run for key, run in out.items() if len(run)}
-    for key, run in out.items():
-        known = relations.get(key)
-        relations[key] = Relation(run) if known is None else known.add(run)
-    return out
-
-
-def runs_of(relations: Mapping[Key, Relation]) -> Runs:
-    return {key: Run(r.base.arrays, r.arity, r.rows()) for key, r in relations.items()}
-
-
-def join_runs(runs: Runs, more: Mapping[Key, Run]) -> None:
-    """Add rows to runs."""
-    for key, run in more.items():
-        runs[key] = runs[key].merge(run.without(runs[key])) if key in runs else run

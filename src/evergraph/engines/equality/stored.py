@@ -15,15 +15,8 @@ from evergraph.engines.equality.expansion import Expansion
 from evergraph.engines.equality.merging import about, normalised
 from evergraph.engines.equality.names import Names
 from evergraph.engines.relation import Relation, Run
+from evergraph.engines.sets import runs_of, with_runs
 from evergraph.plan.model import Key
-
-
-def with_runs(relations: Mapping[Key, Relation], more: Mapping[Key, Run]) -> dict[Key, Relation]:
-    """Relations and rows that they do not have."""
-    out = dict(relations)
-    for key, run in more.items():
-        out[key] = out[key].add(run) if key in out else Relation(run)
-    return out
 
 
 def apart(runs: Mapping[Key, Run], names: Names) -> dict[Key, Run]:
@@ -54,6 +47,5 @@ def normal_graph(facts: Held, same: int) -> tuple[Held, Names]:
         names, _ = names.merged(left[left != right], right[left != right], same)
     if not len(names):
         return facts, names
-    runs = {key: Run(arrays, r.arity, r.rows()) for key, r in facts.all.items()}
-    whole = {key: Relation(run) for key, run in normalised(names, runs).items()}
+    whole = {key: Relation(run) for key, run in normalised(names, runs_of(facts.all)).items()}
     return Held(with_runs(whole, about(facts.explicit, names.moved, False)), facts.explicit), names

@@ -27,15 +27,17 @@ from evergraph.engines.equality.explicit import Explicit
 from evergraph.engines.equality.idle import brings, lively, reads, unmentioned
 from evergraph.engines.equality.merging import about, few_mentioning, having, normalised
 from evergraph.engines.equality.names import Names
-from evergraph.engines.equality.restricted import Restricted, Runs, join, join_runs, runs_of
+from evergraph.engines.equality.restricted import Restricted
 from evergraph.engines.fixpoint import Fed, Fixpoint, Found
-from evergraph.engines.kernel import Kernel, Table
+from evergraph.engines.kernel import Kernel
+from evergraph.engines.prove import emit_atoms
 from evergraph.engines.relation import Relation, Run
 from evergraph.engines.retreat import rederive
+from evergraph.engines.sets import Runs, join, join_runs, runs_of, with_runs
 from evergraph.plan.compile import Plan
 from evergraph.plan.equality import brought, is_group, reflexive
-from evergraph.plan.model import Key, PlanRule
-from evergraph.plan.schedule import Task, one_loop
+from evergraph.plan.model import Key
+from evergraph.plan.schedule import Task, looped
 
 Relations = Mapping[Key, Relation]
 MORE = 16
@@ -55,12 +57,12 @@ class Unravelling(Fixpoint):
         self.rules = [rule for rule in current.strata[0].rules if rule not in itself]
         self.held, self.left = held, {**held, **lively(self.rules, held, held, names)}
         """All facts; and those that may take part in a proof: S is left out, and so are idle rules."""
-        self.component = one_loop(Task(rule, None, (), False) for rule in self.rules)
+        self.component = looped(self.rules)
         self.idle = not (reads(self.rules, held, self.same) or brings(self.rules, held, self.same))
         """Whether equalities derive nothing: then c ≈ c holds while something mentions c, and is decided when all else is."""
         self.known = Restricted(written, names, self.same, self.idle)
         rules = [rule for rule in written.strata[0].rules if rule not in itself]
-        self.written = one_loop(Task(rule, None, (), False) for rule in rules)
+        self.written = looped(rules)
         self.certain = Certain({**explicit.facts, **lively(rules, explicit.facts, held, names)}, self.known.shard)
         self.fresh: Runs = {}
         """Facts that are checked, and behind which nobody has looked."""
@@ -202,15 +204,9 @@ class Unravelling(Fixpoint):
         asked, found = Delta.of(facts), Found()
         for rule in self.rules:
             if rule.head.relation in asked or rule.head.open:
-                take = partial(self._take, rule, found)
+                take = partial(emit_atoms, self.kernel, rule.body, found)
                 self.kernel.bindings(rule.asked, rule.variables, [asked, *[self.left] * len(rule.body)], self.held, take)
         return found.runs(self.arrays, self.left)
-
-    def _take(self, rule: PlanRule, found: Found, table: Table) -> None:
-        for atom in rule.body:
-            words = self.arrays.pack([table.value(a) for a in atom.args], table.count)
-            for key, rows in self.kernel.cut(atom, table, words):
-                found.emit(key, rows)
 
     def _unseen(self) -> Array:
         """Names c of unproved c ≈ c that only derived facts mention: one of those must follow.
@@ -219,12 +215,10 @@ class Unravelling(Fixpoint):
         mention them are checked have no more to look at.
         """
         checked = self.known.checked.get(self.same)
-        names = self.arrays.xp.empty(0, U64) if checked is None else self._itself(self._unproved_equalities(checked))
+        equal: Runs = {} if checked is None else runs_of({self.same: checked})
+        names = self._itself(self.known.unproved(equal))
         names = names[self.names.alone(names) & ~self.arrays.contains((self.exhausted,), (names,))]
         return names[~self.explicit.mentioned(names)]
-
-    def _unproved_equalities(self, checked: Relation) -> Runs:
-        return self.known.unproved({self.same: Run(self.arrays, 2, checked.rows())})
 
     def _some_mentioning(self, names: Array) -> Runs:
         """Some facts that mention each of these names, more each time: one that follows is enough."""
@@ -305,22 +299,17 @@ class Unravelling(Fixpoint):
         arrays, xp = self.arrays, self.arrays.xp
         _, parted = self.names.members(self._doubted())
         asked = arrays.distinct(xp.concatenate([xp.asarray([self.same], dtype=U64), names.of(parted), *self.dropped]))
-        now = dict(self.held)
-        for runs, change in ((went, Relation.remove), (came, Relation.add)):
-            for key, run in runs.items():
-                now[key] = change(now[key], run) if key in now else Relation(run)
+        now = with_runs({**self.held, **{key: self.held[key].remove(run) for key, run in went.items()}}, came)
         rest = asked[~self.explicit.mentioned(asked)]
         may = self._from_rules(rest)
         gone = arrays.distinct(xp.concatenate([rest[~may], unmentioned(now, rest[may], self.same, self.known.plan.type_id)]))
         held = self.held.get(self.same, Relation(Run(arrays, 2, arrays.empty(2))))
         stays = asked[~arrays.contains((gone,), (asked,))]
         more, less = (Run(arrays, 2, (some << SHIFT | some,)) for some in (stays, gone))
-        for runs, others, run in ((came, went, more.without(held)), (went, came, less.within(held))):
-            both = less if runs is went else more
-            if self.same in others:
-                others[self.same] = others[self.same].without(both)
-            if len(run):
-                runs[self.same] = runs[self.same].merge(run.without(runs[self.same])) if self.same in runs else run
+        for runs, run, others in ((came, more.without(held), less), (went, less.within(held), more)):
+            if self.same in runs:
+                runs[self.same] = runs[self.same].without(others)
+            join_runs(runs, {self.same: run})
 
     def _from_rules(self, names: Array) -> Array:
         """Which names derived facts may mention though no explicit fact does: those of rules, and of named facts."""
@@ -336,7 +325,7 @@ class Unravelling(Fixpoint):
     def _doubted(self) -> Array:
         """The cliques that were in doubt."""
         doubted = self.doubtful.get(self.same)
-        equal: Runs = {} if doubted is None else {self.same: Run(self.arrays, 2, doubted.rows())}
+        equal: Runs = {} if doubted is None else runs_of({self.same: doubted})
         return self._cliques(self._itself(equal))
 
     def _parted(self) -> Names:

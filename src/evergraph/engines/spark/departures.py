@@ -27,6 +27,7 @@ from evergraph.engines.base import Keep
 from evergraph.engines.prove import Prover, derives
 from evergraph.engines.relation import Relation, Run
 from evergraph.engines.retreat import Retreat
+from evergraph.engines.sets import runs_of, with_runs
 from evergraph.engines.spark import mail
 from evergraph.engines.spark.mail import Kind
 from evergraph.plan.model import Key
@@ -42,10 +43,10 @@ def retreat(step: Superstep, inbox: pa.Table) -> None:
     below, came = step.went() if step.job.begin else {}, step.came()
     for key, new in came.items():
         step.relations[key] = step.relations[key].remove(new.base)
-    going = ShardRetreat(step, _with(step.relations, below))
+    going = ShardRetreat(step, with_runs(step.relations, {key: relation.base for key, relation in below.items()}))
     going.depart({key: relation.base for key, relation in below.items()})
     if step.job.decided:
-        unproved, step.goals = _bases(step.goals), {}
+        unproved, step.goals = runs_of(step.goals), {}
         for key, run in unproved.items():
             going.dismiss(key, run)
     for kind, key, arity, words in mail.read(inbox, (Kind.RETRACT, Kind.DOUBT, Kind.GONE)):
@@ -57,7 +58,7 @@ def retreat(step: Superstep, inbox: pa.Table) -> None:
     if step.job.begin:
         going.lose_to(step.job.components, came)
     going.close(step.job.components, False)
-    step.relations = _with(going.relations, came)
+    step.relations = with_runs(going.relations, {key: relation.base for key, relation in came.items()})
     step.departed = {key: run.without(below.get(key)) for key, run in going.arrived.items()}
     for key in step.departed.keys() & step.arrived.keys():
         back = Run(step.arrays, step.arrived[key].arity, step.arrived[key].rows())
@@ -76,7 +77,7 @@ def prove(step: Superstep, inbox: pa.Table) -> None:
         take = prover.learn if kind == Kind.PROVED else prover.check
         take({key: Run(step.arrays, arity, words)})
     if step.job.begin:
-        tell(step, Kind.CHECK, prover.check(_bases(step.goals)))
+        tell(step, Kind.CHECK, prover.check(runs_of(step.goals)))
     if step.job.searching:
         tell(step, Kind.PROVED, prover.saturate())
         if not step.job.begin:
@@ -84,14 +85,14 @@ def prove(step: Superstep, inbox: pa.Table) -> None:
             tell(step, Kind.PROVED, prover.saturate())
         if prover.unexpanded():
             step.post(step.shard, Kind.CALL, "", 0, step.arrays.empty(0))
-    step.goals = {key: Relation(run) for key, run in prover.open(_bases(step.goals)).items()}
+    step.goals = {key: Relation(run) for key, run in prover.open(runs_of(step.goals)).items()}
 
 
 def exchange(step: Superstep, inbox: pa.Table) -> None:
     """Take facts in and let facts go as the mail says, and nothing else: what follows is said there too."""
     for _, key, arity, words in mail.read(inbox, (Kind.RETRACT,)):
         retract(step, key, Run(step.arrays, arity, words))
-    going = [(key, run) for key, run in _bases(step.relations).items() if key in step.job.drop]
+    going = [(key, run) for key, run in runs_of(step.relations).items() if key in step.job.drop]
     for key in step.job.drop:
         step.explicit.pop(key, None)
     going += [(key, Run(step.arrays, arity, words)) for _, key, arity, words in mail.read(inbox, (Kind.GONE,))]
@@ -177,15 +178,3 @@ def tell(step: Superstep, kind: Kind, runs: Mapping[Key, Run]) -> None:
         for number in range(step.job.placement.shards):
             if number != step.shard:
                 step.post(number, kind, key, run.arity, run.words)
-
-
-def _with(relations: Mapping[Key, Relation], facts: Mapping[Key, Relation]) -> dict[Key, Relation]:
-    """Relations with further facts."""
-    out = dict(relations)
-    for key, relation in facts.items():
-        out[key] = out[key].add(relation.base) if key in out else relation
-    return out
-
-
-def _bases(relations: Mapping[Key, Relation]) -> dict[Key, Run]:
-    return {key: Run(r.base.arrays, r.arity, r.rows()) for key, r in relations.items()}

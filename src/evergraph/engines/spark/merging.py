@@ -35,11 +35,11 @@ from evergraph.engines.spark.mail import Kind, Letter
 from evergraph.engines.spark.names import NameFiles
 from evergraph.engines.spark.parcels import FactFiles
 from evergraph.engines.spark.placement import Placement, place
+from evergraph.errors import UserError
 from evergraph.plan.compile import Plan
 from evergraph.plan.equality import compares, constants, renamed
 from evergraph.plan.locality import HERE, Local
 from evergraph.plan.model import Key
-from evergraph.plan.schedule import hidden_part
 from evergraph.plan.schema import Rules
 
 
@@ -187,15 +187,8 @@ class MergingSpark(SparkEngine):
         self._wanted = frozenset()
         self._run(replace(self.job(), forget=True), [], None)
 
-    def close(self, stratum: int, full: bool) -> Closed:
-        return self._close(stratum, full, tuple)
-
     def prepare(self, builtins: Facts) -> None:
-        self.begin()
-        self._first = True
-        self.insert(builtins)
-        for stratum in range(len(self.local)):
-            self._close(stratum, True, hidden_part)
+        super().prepare(builtins)
         self.state = self._saved = self.state.settled()
 
     def _learn_schema(self) -> None:
@@ -204,8 +197,8 @@ class MergingSpark(SparkEngine):
         super()._learn_schema()
         self.schema.begin()
 
-    def load(self, facts: Held, counts: None = None) -> None:
-        raise NotImplementedError("shards read stores themselves")
+    def load(self, facts: Held) -> None:
+        raise UserError("EG205", "shards read the files of a store themselves", "open the store with a session")
 
     def done(self) -> None:
         self._sweep(self._before[1], self._saved, self.state)
