@@ -48,6 +48,14 @@ MISTAKES = {
     "EG502": "a query that Spark cannot compile",
     "EG503": "a part of SPARQL that is not supported",
     "EG504": "a query with too many intermediate solutions",
+    "EG601": "a malformed continuous query",
+    "EG602": "a window or a duration that is not understood",
+    "EG603": "a timestamp that is not understood",
+    "EG604": "a stream or a continuous query that is not known, or known already",
+    "EG605": "a fact of a stream that came too late",
+    "EG606": "a window that cannot be maintained by expiry",
+    "EG607": "a stream too far behind its source",
+    "EG608": "a checkpoint that belongs to another stream",
 }
 
 

@@ -1,0 +1,1 @@
+"""Reasoning over streams: windows by expiry, continuous queries, Structured Streaming."""
