@@ -8,7 +8,7 @@ collected while rules run, then grouped by head, so that marks are read and writ
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,7 +80,23 @@ class Instances(Found):
 
 def highest_rank(kernel: Kernel, marks: Mapping[Key, Marks], body: tuple[PlanAtom, ...], table: Table) -> Column:
     """The top of each instance: a column, or one value for all. Cost: a search for each instance and marked atom."""
-    top: Column = U64(0)
+    return folded(kernel, marks, body, table, rank_of, kernel.xp.maximum, U64(0))
+
+
+def folded(
+    kernel: Kernel,
+    marks: Mapping[Key, Marks],
+    body: tuple[PlanAtom, ...],
+    table: Table,
+    read: Callable[[Array], Array],
+    join: Callable[[Column, Column], Column],
+    start: Column,
+) -> Column:
+    """What the marks of its body say of each instance, put together: a column, or one value for all.
+
+    Atoms of relations without marks say nothing. Cost: a search for each instance and marked atom.
+    """
+    out = start
     for atom in body:
         key: Any = table.value(atom.relation) if atom.open else atom.relation
         if not getattr(key, "ndim", 0):
@@ -88,15 +104,15 @@ def highest_rank(kernel: Kernel, marks: Mapping[Key, Marks], body: tuple[PlanAto
             if known is not None:
                 values = [table.value(a) for a in atom.args]
                 same = not any(getattr(value, "ndim", 0) for value in values)
-                ranks = rank_of(known.of(kernel.arrays, kernel.arrays.pack(values, 1 if same else table.count)))
-                top = kernel.xp.maximum(top, ranks[0] if same else ranks)
+                found = read(known.of(kernel.arrays, kernel.arrays.pack(values, 1 if same else table.count)))
+                out = join(out, found[0] if same else found)
             continue
         words = kernel.arrays.pack([table.value(a) for a in atom.args], table.count)
         for value in kernel.arrays.distinct(key).tolist():
             known = marks.get(value)
             if known is not None:
                 there = key == U64(value)
-                ranks = kernel.xp.zeros(table.count, U64)
-                ranks[there] = rank_of(known.of(kernel.arrays, tuple(w[there] for w in words)))
-                top = kernel.xp.maximum(top, ranks)
-    return top
+                found = kernel.xp.full(table.count, start, U64)
+                found[there] = read(known.of(kernel.arrays, tuple(w[there] for w in words)))
+                out = join(out, found)
+    return out

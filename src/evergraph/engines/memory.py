@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from evergraph.engines.arrays import U64
-from evergraph.engines.base import Change, Closed, Counts, Difference, Facts, Keep, Missed, Which, by_name, columns_of
+from evergraph.engines.base import Change, Closed, Difference, Facts, Keep, Missed, Which, by_name, columns_of
 from evergraph.engines.changes import Changed, Held, changes
+from evergraph.engines.holding import Holding
 from evergraph.engines.marks import Counted, Marks
 from evergraph.engines.relation import Relation, Run, alike
 from evergraph.engines.shard import Shard
@@ -20,11 +20,9 @@ from evergraph.engines.weigh import weigh
 from evergraph.plan.compile import Plan, same_instances
 from evergraph.plan.model import Key
 from evergraph.plan.shapes import hidden
-from evergraph.rules.model import TRIPLE
-from evergraph.terms import Ids
 
 
-class MemoryEngine:
+class MemoryEngine(Holding):
     """Relations as NumPy arrays. A snapshot is two dictionaries of references, so taking a step back costs nothing."""
 
     name = "memory"
@@ -256,36 +254,5 @@ class MemoryEngine:
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
-    def counts(self, which: Which) -> Counts:
-        if which != Which.DERIVED:
-            return _sizes(self.shard.explicit if which == Which.EXPLICIT else self.shard.relations)
-        total, explicit = _sizes(self.shard.relations), _sizes(self.shard.explicit)
-        return {name: n - explicit.get(name, 0) for name, n in total.items() if n > explicit.get(name, 0)}
-
-    def rows(self, relation: str, which: Which) -> Sequence[Ids] | None:
-        source = self.shard.explicit if which == Which.EXPLICIT else self.shard.relations
-        runs: dict[Key, Run] = {}
-        for key, rel in source.items():
-            if relation == (TRIPLE if isinstance(key, int) else key):
-                less = self.shard.explicit.get(key) if which == Which.DERIVED else None
-                runs[key] = self._less(rel, less)
-        return columns_of(runs).get(relation)
-
-    def contains(self, relation: str, row: Sequence[int]) -> bool:
-        key: Key = relation
-        if relation == TRIPLE:
-            subject, key, value = row
-            row = (subject, value)
-        found = self.shard.relations.get(key)
-        return found is not None and bool(found.contains(self.shard.arrays.pack([U64(v) for v in row], 1))[0])
-
-    def relations(self, which: Which) -> dict[Key, Relation]:
-        source = self.shard.explicit if which == Which.EXPLICIT else self.shard.relations
-        return {key: relation for key, relation in source.items() if not hidden(key)}
-
-
-def _sizes(relations: Mapping[Key, Relation]) -> Counts:
-    """Numbers of facts by name. Cost: the relations."""
-    triples = sum(relation.count for key, relation in relations.items() if type(key) is int)
-    named: dict[Key, int] = {key: relation.count for key, relation in relations.items() if type(key) is str and not hidden(key)}
-    return by_name({TRIPLE: triples, **named})
+    def facts(self, which: Which) -> dict[Key, Relation]:
+        return self.shard.explicit if which == Which.EXPLICIT else self.shard.relations

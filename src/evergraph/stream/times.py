@@ -70,7 +70,7 @@ def instant_of(value: Any) -> int:
 
 
 def _micros(seconds: float | Decimal) -> int:
-    if not math.isfinite(seconds) or abs(seconds) * SECOND >= LATEST:
+    if not math.isfinite(seconds) or abs(Decimal(str(seconds))) * SECOND >= LATEST:
         raise UserError("EG603", f"not a timestamp: {seconds}", "give seconds since 1970")
     return round(Decimal(str(seconds)) * SECOND)
 
