@@ -551,3 +551,10 @@ def test_explicit_facts_are_shown_as_they_were_given() -> None:
     kg = graph(FUNCTIONAL, "[:a, :p, :b] . [:a, :p, :c] . [:c, :q, :d] .")
     want = {print_atom(Atom(TRIPLE, tuple(f"<{EX}{n}>" for n in row))) for row in ("apb", "apc", "cqd")}
     assert_same(everything(kg, Which.EXPLICIT), want)
+
+
+def test_what_comes_takes_away_what_negated_it_where_no_rule_derives_equality() -> None:
+    kg = KnowledgeGraph(Program.parse("q(?x) :- p(?x, ?w), NOT r(?w, ?x) . p(1, 2) . p(3, 2) ."), equality="rewrite")
+    kg.update(insert="r(2, 1) . p(4, 2) .", delete="p(3, 2) .")
+    assert sorted(int(x) for (x,) in kg.relation("q")) == [4]
+    kg.verify()
