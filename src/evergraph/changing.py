@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,7 @@ from evergraph.reading import Reading
 from evergraph.report import Report, make_report
 from evergraph.rules.equality import Equality, unsettled
 from evergraph.rules.inputs import read_rules
-from evergraph.rules.model import BUILTIN_RELATIONS, ONTOLOGY, TRIPLE, Atom, Outside, Program, Rule
+from evergraph.rules.model import ONTOLOGY, TRIPLE, Atom, Outside, Program, Rule
 from evergraph.rules.shape import shape_of
 from evergraph.store import Info, Snapshot
 from evergraph.store.counts import read_counts
@@ -42,7 +42,7 @@ from evergraph.store.read import read_facts, read_terms
 from evergraph.store.rules import RuleRows
 from evergraph.store.rules import read_rules as read_stored
 from evergraph.terms import Dictionary, Ids
-from evergraph.values import Values
+from evergraph.values import Builtins, Values, builtins_of
 
 if TYPE_CHECKING:
     from evergraph.pipeline.encode import Encoded
@@ -50,8 +50,6 @@ if TYPE_CHECKING:
     from evergraph.store import Store
 
 Columns = dict[str, list[Ids]]
-Builtins = dict[str, Callable[[int], tuple[Ids, ...]]]
-"""What fills built-in relations, given the number of terms that have been seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +92,8 @@ class Changing(Reading):
     """Facts that the graph's ontology asserts."""
     _old: bool
     _stale: bool
+    _edition: int = 0
+    """Rises whenever the graph has changed."""
 
     def update(
         self,
@@ -162,13 +162,14 @@ class Changing(Reading):
         else:
             self._engine = make_engine(engine, self._plan)
         self._arities = {**Program(tuple(self._book.samples)).relations, TRIPLE: 3, **(named or {})}
-        self._builtins = self._builtins_of(self._book.samples)
+        self._builtins = builtins_of(self._values, self._book.samples)
         self._literals_seen = 0
         self._prepared = self._pristine = True
         """Whether what is not stored is there; whether there has been no update yet."""
         self._maintenance: Maintenance | None = None
         self._maintenance_rules: MaintenanceRules | None = None
         self._experience = Experience()
+        self._edition += 1
 
     def _take(self, snapshot: Snapshot, engine: Any) -> None:
         """Become what a snapshot holds; if it cannot be read, stay what this graph is."""
@@ -307,7 +308,7 @@ class Changing(Reading):
             if rules.change is not None:
                 rules = self._read_rules(asked)
         delete = inputs.less(delete, facts)
-        builtins = self._builtins | self._builtins_of([member.rule for member in rules.inserted])
+        builtins = self._builtins | builtins_of(self._values, [member.rule for member in rules.inserted])
         seen = len(self._dictionary)
         for name, rows in builtins.items():
             columns = rows(self._literals_seen if name in self._builtins else 0)
@@ -364,6 +365,7 @@ class Changing(Reading):
         self._arities = Program(tuple(m.rule for m in rules.inserted)).relations | arities | self._arities
         self._assertions, self._builtins, self._literals_seen = rules.assertions, builtins, seen
         self._first, self._pristine = Program(), False
+        self._edition += 1
 
     def _maintenance_program(self) -> Maintenance:
         """The rules of the `declarative` algorithm, made when it is first asked for and kept from then on."""
@@ -465,16 +467,6 @@ class Changing(Reading):
             expected = self._arities.get(name, arity)
             if expected != arity:
                 raise inputs.arity_clash(name, arity, expected)
-
-    def _builtins_of(self, rules: Sequence[Rule]) -> Builtins:
-        """The built-in relations that these rules mention, with what fills them."""
-        mentioned = {a.relation for rule in rules for a in (*rule.atoms, *rule.negations)}
-        values = self._values
-        rows: Builtins = {"DATATYPE": values.datatypes, "SAMEVALUE": values.same_values, "SUPPORTED": values.supported}
-        found = {name: rows[name] for name in BUILTIN_RELATIONS if name in mentioned}
-        if found:
-            values.name_datatypes()
-        return found
 
 
 def _listed(paths: Any) -> list[Any]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evergraph.changing import Changing
 from evergraph.engine_choice import is_spark, make_engine
@@ -20,6 +21,9 @@ from evergraph.store.dictionary import FileDictionary
 from evergraph.store.names import NameRows
 from evergraph.store.rules import RuleRows
 from evergraph.terms import Dictionary
+
+if TYPE_CHECKING:
+    from evergraph.stream import Stream, Window
 
 
 class KnowledgeGraph(Changing):
@@ -91,6 +95,25 @@ class KnowledgeGraph(Changing):
             all_names = NameRows(names.moved, names.represented)
             rules = RuleRows(tuple(self._book.members), tuple(self._assertions))
             store.commit(None, info, changes(Held(), facts), self._dictionary.since(0), rules, counts, names=all_names)
+
+    def stream(
+        self,
+        windows: str | Window | Mapping[str, str | Window] | None = None,
+        *,
+        algorithm: str = "auto",
+        lateness: Any = 0,
+        capacity: int = 1_000_000,
+    ) -> Stream:
+        """Windows over streams beside this graph, which itself stays as it is: `register` queries, `push` facts, `advance`.
+
+        `windows` are streams by name with their windows, such as `RANGE 10s STEP 1s`, `RANGE 10s TUMBLING` or `RANGE TRIPLES
+        100`, or the window of one stream without a name; queries may name streams of their own. `lateness` is how much older
+        than the latest one a fact may be, `capacity` how many facts may wait. `algorithm` is `expiry` or one of `update`'s;
+        `auto` is expiry wherever rules do not negate. When the graph changes, the windows follow at the next tick.
+        """
+        from evergraph.stream import Stream
+
+        return Stream(self, windows, algorithm=algorithm, lateness=lateness, capacity=capacity)
 
     def verify(self, engine: Any = "memory") -> int:
         """Recompute everything from the explicit facts and compare; returns the number of facts, or raises `Differs`."""

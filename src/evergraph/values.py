@@ -14,7 +14,7 @@ exactly, from their text. A lexical form is taken as it stands: white space arou
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from decimal import Decimal
 from operator import ge, le
 from typing import Any
@@ -25,12 +25,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyoxigraph as ox
 
-from evergraph.rules.model import XSD, Operator
+from evergraph.rules.model import BUILTIN_RELATIONS, XSD, Operator, Rule
 from evergraph.terms import Dictionary, Ids
 
 Mask = npt.NDArray[np.bool_]
 Signs = npt.NDArray[np.int8]
 """-1, 0, 1 as the left is less than, equal to or greater than the right; `UNORDERED` where a NaN takes part."""
+Builtins = dict[str, Callable[[int], tuple[Ids, ...]]]
+"""What fills built-in relations, given the number of terms that have been seen."""
 Instant = tuple[int, str, int | None]
 """Whole seconds; the digits of the fraction, less trailing zeros (these two give the order); any offset in minutes."""
 
@@ -304,6 +306,16 @@ class Values:
             rows["single"][ids] = numbers
         rows["member"][ids] = 1 << BIT[name]
         rows["first"][ids] = list(map(self._firsts[space].setdefault, keys, ids.tolist()))
+
+
+def builtins_of(values: Values, rules: Iterable[Rule]) -> Builtins:
+    """The built-in relations that these rules mention, with what fills them."""
+    mentioned = {a.relation for rule in rules for a in (*rule.atoms, *rule.negations)}
+    rows: Builtins = {"DATATYPE": values.datatypes, "SAMEVALUE": values.same_values, "SUPPORTED": values.supported}
+    found = {name: rows[name] for name in BUILTIN_RELATIONS if name in mentioned}
+    if found:
+        values.name_datatypes()
+    return found
 
 
 def _iri(name: str) -> str:

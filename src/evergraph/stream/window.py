@@ -11,16 +11,20 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from evergraph.errors import UserError
 from evergraph.stream.times import SECOND, duration_of
 
 _SYNTAX = re.compile(
     r"\s*\[?\s*RANGE\s+(?:TRIPLES\s+(?P<triples>[0-9]+)|(?P<range>\w[\w.\s]*?))"
-    r"(?:\s+STEP\s+(?P<step>\w[\w.\s]*?)|\s+(?P<tumbling>TUMBLING))?\s*\]?\s*$",
+    r"(?:\s+STEP\s+(?P<step>\w[\w.\s]*?)|(?<!TRIPLES)\s+(?P<tumbling>TUMBLING))?\s*\]?\s*$",
     re.IGNORECASE,
 )
+T = TypeVar("T", int, npt.NDArray[np.int64])
 HINT = "write RANGE 10s STEP 1s, RANGE 10s TUMBLING or RANGE TRIPLES 100"
 
 
@@ -53,7 +57,7 @@ class Window:
             raise UserError("EG602", f"not a window: {value!r}", HINT)
         step = duration_of(found["step"]) if found["step"] else None
         if found["triples"]:
-            return cls(int(found["triples"]), step or SECOND, True)
+            return cls(int(found["triples"]), SECOND if step is None else step, True)
         extent = duration_of(found["range"])
         return cls(extent, extent if step is None else step)
 
@@ -64,11 +68,11 @@ class Window:
             return f"RANGE {extent} TUMBLING"
         return f"RANGE {extent} STEP {_shown(self.step)}"
 
-    def end(self, now: int) -> int:
-        """The end of the window at an instant."""
+    def end(self, now: T) -> T:
+        """The end of the window at an instant, or at each of many."""
         return now - now % self.step
 
-    def last(self, timestamp: int, period: int) -> int:
+    def last(self, timestamp: T, period: int) -> T:
         """The last instant, among those a period apart, at which a fact with this timestamp is in the window.
 
         Where these instants are those at which the window moves, it is told as timestamp + range.

@@ -7,7 +7,7 @@ Paper: Barbieri, Braga, Ceri, Della Valle, Grossniklaus: Incremental Reasoning o
 
     end(f) = max over the derivations of f of the min over their bodies;    end(f) = ∞ for what the graph has already
 
-Symbols: P^Ins → `entering`, then the rows of each round's delta. P^New → `relations`. P^Old → rows of `Lives` whose end rises.
+Symbols: P^Ins → `enter`, then the rows of each round's delta. P^New → `relations`. P^Old → rows of `Lives` whose end rises.
     P^- → what `Lives.leave` returns. [T] → ends.
 Invariant: between slides `lives` holds what follows from the graph and the facts in the window together and not from the graph
     alone, and the end of each fact is that maximum; `given` holds the facts in the window and their ends.
@@ -29,19 +29,17 @@ from typing import Any
 import numpy as np
 
 from evergraph.engines.arrays import U64, Array, Arrays, Column, Words
-from evergraph.engines.base import Which
+from evergraph.engines.base import Facts, Which
 from evergraph.engines.delta import Delta
 from evergraph.engines.fixpoint import Deltas
 from evergraph.engines.holding import Holding
 from evergraph.engines.instances import folded
 from evergraph.engines.kernel import Kernel, Table, Values
 from evergraph.engines.relation import Relation, Run
+from evergraph.engines.windows.entering import Entering, entering, latest
 from evergraph.engines.windows.layered import layered
 from evergraph.engines.windows.lives import FOREVER, Lives
 from evergraph.plan.model import Key, PlanRule
-
-Entering = Mapping[Key, tuple[Run, Array]]
-"""Distinct facts by relation, in order, with the ends of their rows, which have not passed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +82,8 @@ class Expiring(Holding):
     def facts(self, which: Which) -> Mapping[Key, Relation]:
         return self._explicit if which == Which.EXPLICIT else self._all
 
-    def slide(self, now: int, entering: Entering) -> Slid:
-        """Drop what ends before `now`, take in what has entered, and draw its consequences."""
+    def slide(self, now: int, enter: Entering, terms: Facts | None = None) -> Slid:
+        """Drop what ends before `now`, take in what has entered, and draw its consequences; `terms` do not end."""
         kernel = self.kernel
         derivations, examined = kernel.derivations, kernel.examined
         left, went = self.given.leave(now), self.lives.leave(now)
@@ -95,8 +93,11 @@ class Expiring(Holding):
             self._show(self._all, self.below, self.lives, key)
         before = self._sizes()
         found = _Found(kernel, self.lives)
-        for key, (run, ends) in entering.items():
+        for key, (run, ends) in enter.items():
             self._give(key, run, ends)
+            found.add(key, run.arity, run.words, ends)
+        about = ((name, columns, self.arrays.xp.full(len(columns[0]), FOREVER)) for name, columns in (terms or {}).items())
+        for key, (run, ends) in entering(self.arrays, about).items():
             found.add(key, run.arity, run.words, ends)
         rounds = rose = 0
         while deltas := self._absorb(found):
@@ -104,7 +105,7 @@ class Expiring(Holding):
             rose += sum(map(len, deltas.values()))
             found = self._follow(Delta.of(deltas))
         came = self._sizes() - before
-        entered = sum(len(run) for run, _ in entering.values())
+        entered = sum(len(run) for run, _ in enter.values())
         gone = sum(map(len, went.values()))
         derivations, examined = kernel.derivations - derivations, kernel.examined - examined
         return Slid(entered, sum(map(len, left.values())), came, gone, rose - came, rounds, derivations, examined)
@@ -188,14 +189,8 @@ class _Found:
 
     def best(self) -> Iterator[tuple[Key, int, Words, Array]]:
         """The distinct rows of each relation with the greatest end of each. Cost: a sort."""
-        arrays = self.kernel.arrays
-        for key, (arity, parts, all_ends) in self._rows.items():
-            words = tuple(arrays.xp.concatenate(w) for w in zip(*parts, strict=True))
-            ends = arrays.xp.concatenate(all_ends)
-            order = arrays.differences.lexsort((*words, ends))
-            rows, starts = arrays.groups(tuple(w[order] for w in words))
-            last = arrays.xp.append(starts[1:], len(ends)) - 1
-            yield key, arity, rows, ends[order][last]
+        for key, (arity, parts, ends) in self._rows.items():
+            yield key, arity, *latest(self.kernel.arrays, parts, ends)
 
 
 def _ends(marks: Array) -> Array:

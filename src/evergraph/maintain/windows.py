@@ -1,0 +1,149 @@
+"""How a window over streams is kept: by expiry, or by insertions and deletions like any other change.
+
+    by expiry:   what has expired goes, what entered is followed (`engines.windows.expiry`; Barbieri et al. 2010, §3)
+    by updates:  one update for each slide, by an algorithm of `choose`: what entered is inserted, what left is deleted
+
+In words: expiry needs that rules do not negate, that one clock says when anything ends, and that every name stands for itself.
+Where this does not hold, or on request, the same windows are kept by updates.
+A clock is what a window is measured by: time, which all windows of a range share, or the triples of one stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Protocol
+
+from evergraph.engines.arrays import U64, Array, Arrays
+from evergraph.engines.base import Engine, Facts, columns_of
+from evergraph.engines.relation import Relation, Run
+from evergraph.engines.windows.entering import Entering
+from evergraph.engines.windows.expiry import Expiring, Slid
+from evergraph.engines.windows.lives import Lives
+from evergraph.errors import UserError
+from evergraph.maintain.choose import ALGORITHMS, Experience, maintain
+from evergraph.maintain.declarative import Maintenance
+from evergraph.plan.compile import Plan
+from evergraph.plan.model import Key
+from evergraph.rules.model import Program
+from evergraph.rules.printer import print_rule
+
+EXPIRY = "expiry"
+WINDOW_ALGORITHMS = (ALGORITHMS[0], EXPIRY, *ALGORITHMS[1:])
+ELSE = "use another algorithm: auto finds one"
+Contents = Iterator[tuple[str, Key, Relation, Array]]
+"""Clock, relation, facts, and the ends of their rows in order."""
+
+
+class Sliding(Protocol):
+    """The materialisation of a window."""
+
+    algorithm: str
+    reason: str
+
+    def slide(self, nows: Mapping[str, int], entering: Mapping[str, Entering], terms: Facts) -> Slid:
+        """Move on to where the clocks are; `terms` are facts about terms that are new, which do not expire."""
+
+    def contents(self) -> Contents:
+        """The facts in the window, by clock."""
+
+
+def why_not_expiry(program: Program, plan: Plan, clocks: int) -> UserError | None:
+    """What stands against keeping windows by expiry."""
+    for rule in program.rules:
+        if rule.negations:
+            text = rule.name or print_rule(rule).strip()
+            hint = "use another algorithm: auto finds one"
+            return UserError(
+                "EG606", f"a rule negates, and facts may come when others expire: {text}", hint, rule.head.position
+            )
+    if plan.rewrites:
+        hint = "use another algorithm, or a graph with equality='axioms' or 'off'"
+        return UserError("EG606", "names with representatives do not expire one by one", hint)
+    if clocks > 1:
+        return UserError(
+            "EG606", "windows of time and of triples end by different clocks", "use another algorithm: auto finds one"
+        )
+    return None
+
+
+class ByExpiry:
+    algorithm = EXPIRY
+
+    def __init__(self, window: Expiring, clock: str, reason: str) -> None:
+        self.window, self.clock, self.reason = window, clock, reason
+
+    def slide(self, nows: Mapping[str, int], entering: Mapping[str, Entering], terms: Facts) -> Slid:
+        return self.window.slide(nows[self.clock], entering.get(self.clock, {}), terms)
+
+    def contents(self) -> Contents:
+        yield from ((self.clock, *rows) for rows in self.window.given.rows())
+
+
+class ByUpdates:
+    """The facts in the window are explicit facts of an engine of its own, which began as the graph's."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        plan: Plan,
+        below: Mapping[Key, Relation],
+        widths: Mapping[str, int],
+        algorithm: str,
+        maintenance: Callable[[], Maintenance],
+        reason: str,
+    ) -> None:
+        """`below` are the explicit facts of the graph, `widths` what a page of each clock's calendar has."""
+        self.engine, self.plan, self.below, self.reason = engine, plan, below, reason
+        self.algorithm = self._asked = algorithm
+        self.maintenance, self.experience = maintenance, Experience()
+        self.arrays = Arrays()
+        self.given = {clock: Lives(self.arrays, width) for clock, width in widths.items()}
+
+    def slide(self, nows: Mapping[str, int], entering: Mapping[str, Entering], terms: Facts) -> Slid:
+        left: list[Mapping[Key, Run]] = []
+        come: list[Mapping[Key, Run]] = []
+        for clock, lives in self.given.items():
+            left.append(lives.leave(nows[clock]))
+            come.append({key: self._give(lives, key, run, ends) for key, (run, ends) in entering.get(clock, {}).items()})
+        insert = {key: self._mine(key, run) for key, run in self._joined(come).items()}
+        delete = {key: self._mine(key, self._without_living(key, run)) for key, run in self._joined(left).items()}
+        facts, gone = {**columns_of(_filled(insert)), **terms}, columns_of(_filled(delete))
+        self.engine.begin()
+        outcome = maintain(self.engine, self.plan, facts, gone, self._asked, self.maintenance, self.experience)
+        change = self.engine.commit()
+        self.algorithm, self.reason = outcome.algorithm, outcome.reason
+        entered, gone_out = (sum(len(run) for runs in many for run in runs.values()) for many in (come, left))
+        came, went = change.inserted.total, change.deleted.total
+        return Slid(entered, gone_out, came, went, 0, outcome.rounds, outcome.derivations, outcome.examined)
+
+    def contents(self) -> Contents:
+        yield from ((clock, *rows) for clock, lives in self.given.items() for rows in lives.rows())
+
+    def _give(self, lives: Lives, key: Key, run: Run, ends: Array) -> Run:
+        """Facts of a window; returns those that were not in it."""
+        before = lives.of(key, run.words)
+        better, new = ends > before, before < U64(lives.now)
+        if bool(better.any()):
+            lives.put(key, run.arity, tuple(w[better] for w in run.words), ends[better], new[better])
+        return run.where(new)
+
+    def _joined(self, many: list[Mapping[Key, Run]]) -> dict[Key, Run]:
+        out: dict[Key, Run] = {}
+        for runs in many:
+            for key, run in runs.items():
+                out[key] = out[key].merge(run.without(out[key])) if key in out else run
+        return out
+
+    def _without_living(self, key: Key, run: Run) -> Run:
+        """Facts that left one window and are in none."""
+        for lives in self.given.values():
+            run = run.without(lives.relations.get(key))
+        return run
+
+    def _mine(self, key: Key, run: Run) -> Run:
+        """What the graph says too is not the window's to give or take."""
+        return run.without(self.below.get(key))
+
+
+def _filled(runs: Mapping[Key, Run]) -> dict[Key, Run]:
+    return {key: run for key, run in runs.items() if len(run)}

@@ -1,0 +1,409 @@
+"""`Stream`: facts with timestamps over a graph that stays, and continuous queries over both.
+
+    push(facts, timestamp)    facts wait until a window's end passes them
+    advance(to)               tick by tick: windows slide, queries that are due are answered
+
+In words: time is event time. Ticks are the common multiples of all steps; the windows of the tick at t end at t and do not have
+what happens at t. Without `to` the stream advances to the watermark, the latest timestamp less the allowed lateness, so that
+facts that come out of order by no more than that are in the windows where they belong. What came too late is counted, told and
+left out. Which facts are too late does not depend on how they are cut into pushes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from math import gcd, inf
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from evergraph import inputs
+from evergraph.errors import Position, UserError
+from evergraph.maintain.windows import WINDOW_ALGORITHMS
+from evergraph.rules.model import TRIPLE
+from evergraph.sparql import View, query
+from evergraph.stream.answers import Answers, changed
+from evergraph.stream.csparql import Continuous, Form, Report, parse_continuous
+from evergraph.stream.dataset import Arrived, Dataset, Instants
+from evergraph.stream.overlay import Overlay, ValuesAbove
+from evergraph.stream.times import SECOND, duration_of, instant_of, seconds_of
+from evergraph.stream.window import Window
+
+if TYPE_CHECKING:
+    from evergraph.graph import KnowledgeGraph
+
+CAPACITY = 1_000_000
+"""Facts that may wait: a stream that is not advanced refuses more than so many."""
+FORGET_FROM, FORGET_SHARE = 1 << 19, 4
+"""Terms that no fact has any more are forgotten when the stream has brought so many, and so many times those it needs."""
+OnLate = Callable[[pa.Table], None]
+"""Is given facts that came too late: subject, predicate, object, timestamp, stream."""
+_NEVER = -(1 << 62)
+
+
+@dataclass(slots=True)
+class Registered:
+    """A continuous query and what it has answered."""
+
+    continuous: Continuous
+    dataset: Dataset
+    every: int
+    previous: pa.Table
+    """The answers of its last tick, where only changes are told."""
+    asked_at: int = -1
+    """The number of the dataset's slides when it was last answered."""
+    answered: Any = None
+
+    @property
+    def name(self) -> str:
+        return self.continuous.name
+
+    @property
+    def kind(self) -> str:
+        """SELECT, ASK or CONSTRUCT."""
+        return self.continuous.kind
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        return tuple(self.continuous.windows)
+
+
+class Stream:
+    """Made by `KnowledgeGraph.stream`.
+
+    >>> from evergraph import KnowledgeGraph, Program
+    >>> kg = KnowledgeGraph(Program.parse("isIn(?x, ?z) :- isIn(?x, ?y), isIn(?y, ?z) ."))
+    >>> stream = kg.stream("RANGE 10s STEP 1s")
+    >>> stream.push("isIn(1, 2) .", 1)
+    >>> stream.push("isIn(2, 3) .", 2)
+    >>> list(stream.advance(to=3)), len(list(stream.graph.relation("isIn")))
+    ([], 3)
+    >>> list(stream.advance(to=12)), len(list(stream.graph.relation("isIn")))
+    ([], 1)
+    """
+
+    def __init__(
+        self,
+        kg: KnowledgeGraph,
+        windows: str | Window | Mapping[str, str | Window] | None = None,
+        *,
+        algorithm: str = "auto",
+        lateness: Any = 0,
+        capacity: int = CAPACITY,
+    ) -> None:
+        """`windows` declares streams by name, or one that has no name; without any, queries name the streams there are."""
+        if algorithm not in WINDOW_ALGORITHMS:
+            raise UserError("EG302", f"no algorithm is called {algorithm!r}", f"use one of {', '.join(WINDOW_ALGORITHMS)}")
+        named = windows if isinstance(windows, Mapping) else {} if windows is None else {"": windows}
+        self.declared = {_name(name): Window.of(window) for name, window in named.items()}
+        self.algorithm, self.capacity = algorithm, capacity
+        self.lateness = duration_of(lateness)
+        self.queries: dict[str, Registered] = {}
+        self.late = 0
+        """Facts that came too late."""
+        self._kg, self._edition = kg, kg._edition
+        self._terms = Overlay(kg._dictionary)
+        self._values = ValuesAbove(kg._values, self._terms)
+        self._datasets: dict[frozenset[tuple[str, Window]], Dataset] = {}
+        self._slides: dict[int, int] = {}
+        self._now = self._latest = _NEVER
+        self._forget_at = FORGET_FROM
+        if self.declared:
+            self._dataset(self.declared)
+
+    # -- queries -----------------------------------------------------------------------------------------------------
+
+    def register(self, text: str, source: str = "<query>") -> Registered:
+        """Answer a query of C-SPARQL from the next tick on. A window that it does not say is the one that was declared."""
+        continuous = parse_continuous(text, source)
+        if continuous.name in self.queries:
+            raise UserError("EG604", f"a query is called {continuous.name!r} already", "give it another name")
+        windows = {name: self._window(continuous, name, window, source) for name, window in continuous.windows.items()}
+        dataset = self._dataset(windows or self.declared)
+        every = continuous.every or min((w.step for w in dataset.windows.values()), default=SECOND)
+        registered = Registered(continuous, dataset, every, pa.table({}))
+        self.queries[continuous.name] = registered
+        return registered
+
+    def _window(self, continuous: Continuous, name: str, window: Window | None, source: str) -> Window:
+        known = name in self.declared or any(q.name == name for q in self.queries.values() if q.continuous.form == Form.STREAM)
+        if self.declared and not known:
+            names = ", ".join(f"<{n}>" for n in self.streams) or "none"
+            raise UserError("EG604", f"no stream is called <{name}>", f"there are {names}", _position(continuous, name, source))
+        found = window or self.declared.get(name)
+        if found is None:
+            hint = "write [RANGE 10s STEP 1s] after it"
+            raise UserError("EG604", f"the window of <{name}> is not said", hint, _position(continuous, name, source))
+        return found
+
+    def _dataset(self, windows: Mapping[str, Window]) -> Dataset:
+        """The graph with these windows, one for all queries that have the same."""
+        key = frozenset(windows.items())
+        if key not in self._datasets:
+            self._refresh()
+            self._datasets[key] = Dataset(self._kg, windows, self.algorithm, self._terms, self._values)
+            self._slides[id(self._datasets[key])] = 0
+        return self._datasets[key]
+
+    @property
+    def streams(self) -> list[str]:
+        """The streams that are read."""
+        return sorted({*self.declared, *(name for dataset in self._datasets.values() for name in dataset.windows)})
+
+    # -- facts -------------------------------------------------------------------------------------------------------
+
+    def push(self, facts: Any, timestamp: Any = None, stream: str | None = None, on_late: OnLate | None = None) -> None:
+        """Facts that happened at a time: whatever `KnowledgeGraph.update` inserts.
+
+        `timestamp` is a datetime or seconds since 1970, or an array of microseconds, one for each triple; a frame may have a
+        column `timestamp` instead. `stream` need not be said if there is one. Facts older than the last tick less the allowed
+        lateness are given to `on_late`, and counted. A mistake in the facts leaves the stream as it was.
+        """
+        name = self._stream_named(stream)
+        found = inputs.read(_triples(facts), self._terms)
+        self._kg._check_arities({relation: len(columns) for relation, columns in found.items()})
+        times = _times(facts, timestamp)
+        if isinstance(times, np.ndarray):
+            rows = {relation: len(columns[0]) if columns else 1 for relation, columns in found.items()}
+            if rows not in ({TRIPLE: len(times)}, {}):
+                raise UserError("EG603", f"{len(times)} timestamps for {sum(rows.values())} facts", "give one for each triple")
+        waiting = self.behind[0] + sum(len(columns[0]) if columns else 1 for columns in found.values())
+        if waiting > self.capacity:
+            behind = f"{waiting:,} facts and {self.behind[1]:,} s behind"
+            raise UserError("EG607", f"the stream is {behind}", "advance it, or make it with a larger capacity")
+        for relation, columns in found.items():
+            count = len(columns[0]) if columns else 1
+            instants = times if isinstance(times, np.ndarray) else np.full(count, times, np.int64)
+            self._arrive(name, Arrived(relation, columns, instants), on_late)
+
+    def _arrive(self, name: str, part: Arrived, on_late: OnLate | None) -> None:
+        """Let facts wait that are in time; of the others tell. The watermark rises with every fact."""
+        if not len(part.times):
+            return
+        before = np.concatenate([[self._latest], np.maximum.accumulate(part.times)[:-1]])
+        passed = np.maximum(before, self._now) - self.lateness
+        late = part.times < passed - passed % (self._period or SECOND)
+        self._latest = max(self._latest, int(part.times.max()))
+        if late.any():
+            self.late += int(late.sum())
+            if on_late is not None:
+                on_late(self._shown(name, part.where(late)))
+            part = part.where(~late)
+        if self._now == _NEVER and len(part.times):
+            self._now = int(part.times.min())
+            self._now -= self._now % (self._period or SECOND)
+        for dataset in self._datasets.values():
+            if name in dataset.waiting and len(part.times):
+                dataset.waiting[name].append(part)
+
+    def _shown(self, name: str, part: Arrived) -> pa.Table:
+        columns = {f: self._terms.decode(c) for f, c in zip(_columns(part), part.columns, strict=True)}
+        return pa.table(
+            {**columns, "timestamp": pa.array(part.times, pa.timestamp("us", "UTC")), "stream": [name] * len(part.times)}
+        )
+
+    def _stream_named(self, stream: str | None) -> str:
+        made = {query.name for query in self.queries.values() if query.continuous.form == Form.STREAM}
+        given = [name for name in self.streams if name not in made]
+        if stream is None and len(given) == 1:
+            return given[0]
+        name = _name(stream or "")
+        if name not in self.streams:
+            names = ", ".join(f"<{n}>" for n in self.streams) or "none"
+            raise UserError("EG604", f"no stream is called <{name}>" if stream else "which stream?", f"there are {names}")
+        return name
+
+    # -- time --------------------------------------------------------------------------------------------------------
+
+    @property
+    def now(self) -> int | float | None:
+        """The last tick, in seconds since 1970; before the first one, the tick before the first fact."""
+        return None if self._now == _NEVER else seconds_of(self._now)
+
+    @property
+    def watermark(self) -> int | float | None:
+        """The latest timestamp less the allowed lateness: no earlier fact is waited for."""
+        return None if self._latest == _NEVER else seconds_of(self._latest - self.lateness)
+
+    @property
+    def behind(self) -> tuple[int, int | float]:
+        """How many facts wait, and how many seconds the last tick is behind the latest of them."""
+        waiting = max((dataset.behind for dataset in self._datasets.values()), default=0)
+        return waiting, seconds_of(max(0, self._latest - self._now)) if waiting else 0
+
+    @property
+    def _period(self) -> int:
+        steps = (window.step for dataset in self._datasets.values() for window in dataset.windows.values())
+        return gcd(*steps, *(query.every for query in self.queries.values()))
+
+    def advance(self, to: Any = None, final: bool = False) -> Iterator[Answers]:
+        """The answers of all ticks up to an instant, or to the watermark: each is computed when it is asked for.
+
+        With `final` the source has ended: up to the first tick after the latest fact. Ticks that nobody asks for are not lost:
+        the next call begins with them. Without queries everything is done at once.
+        """
+        if to is not None:
+            end = instant_of(to)
+        elif self._latest == _NEVER:
+            return iter(())
+        else:
+            period = self._period or SECOND
+            end = (self._latest // period + 1) * period if final else self._latest - self.lateness
+        ticks = self._ticks(end)
+        return ticks if self.queries else iter(list(ticks))
+
+    def _ticks(self, end: int) -> Iterator[Answers]:
+        if self._now == _NEVER:
+            self._now = end - end % (self._period or SECOND) - (self._period or SECOND)
+        while (period := self._period) and self._now + period <= end:
+            now = self._now = (self._now // period + 1) * period
+            self._refresh()
+            for dataset in self._datasets.values():
+                if dataset.moves_at(now):
+                    slid = dataset.slide(now)
+                    self._slides[id(dataset)] += bool(slid.came or slid.went)
+            for registered in list(self.queries.values()):
+                if now % registered.every == 0 and (answers := self._answer(registered, now)) is not None:
+                    yield answers
+
+    def _answer(self, registered: Registered, now: int) -> Answers | None:
+        continuous, dataset = registered.continuous, registered.dataset
+        slides = self._slides[id(dataset)]
+        if registered.asked_at != slides:
+            registered.answered = query(View.of(dataset), continuous.query)
+            registered.asked_at = slides
+        result, report = registered.answered, continuous.report
+        if report != Report.ALL:
+            table = result.to_arrow()
+            result, registered.previous = changed(report, continuous.kind, registered.previous, table), table
+        if result is None:
+            return None
+        if continuous.form == Form.STREAM and len(result.graph):
+            self._arrive_made(continuous.name, result.graph, now)
+        return Answers(continuous.name, now, report, result)
+
+    def _arrive_made(self, name: str, graph: Any, now: int) -> None:
+        """What a query constructs is a stream: its facts happen at the tick, and are in windows that end later."""
+        readers = [dataset for dataset in self._datasets.values() if name in dataset.waiting]
+        if readers:
+            for relation, columns in inputs.read(graph, self._terms, own=True).items():
+                part = Arrived(relation, columns, np.full(len(columns[0]), now, np.int64))
+                for dataset in readers:
+                    dataset.waiting[name].append(part)
+
+    def _refresh(self) -> None:
+        """Follow the graph if it has changed, and forget terms that no fact has any more."""
+        own = len(self._terms) - self._terms.start
+        if self._kg._edition == self._edition and own < self._forget_at:
+            return
+        self._edition = self._kg._edition
+        self._terms = Overlay(self._kg._dictionary)
+        self._values = ValuesAbove(self._kg._values, self._terms)
+        for dataset in self._datasets.values():
+            dataset.renew(self._kg, self._terms, self._values)
+            self._slides[id(dataset)] += 1
+        self._forget_at = max(FORGET_FROM, FORGET_SHARE * (len(self._terms) - self._terms.start))
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    @property
+    def graph(self) -> Dataset:
+        """The graph and the windows as of the last tick: those that were declared, or the only ones there are."""
+        declared = frozenset(self.declared.items())
+        if self.declared and declared in self._datasets:
+            return self._datasets[declared]
+        if len(self._datasets) != 1:
+            raise UserError("EG604", "the stream has several sets of windows, or none", "ask a query's: queries[name].dataset")
+        return next(iter(self._datasets.values()))
+
+    def __len__(self) -> int:
+        """The number of triples, of the graph and of the windows, explicit and derived."""
+        return len(self.graph)
+
+    def __contains__(self, triple: Any) -> bool:
+        return triple in self.graph
+
+    def query(self, text: str, **given: Any) -> Any:
+        """The answers of a SPARQL query as of the last tick; see `KnowledgeGraph.query`."""
+        return self.graph.query(text, **given)
+
+    def expiry(self, triple: Any) -> float | None:
+        """Until when a triple is there if nothing else comes, in seconds since 1970.
+
+        Infinity if it stays, None if it is not there.
+        """
+        end = self.graph.end(triple)
+        if end is not None:
+            return seconds_of(end)
+        return inf if triple in self.graph else None
+
+    def stats(self) -> dict[str, Any]:
+        """Where the stream is, and what each dataset holds and did last."""
+        return {
+            "now": self.now,
+            "watermark": self.watermark,
+            "late": self.late,
+            "waiting": self.behind[0],
+            "behind": self.behind[1],
+            "terms": len(self._terms) - self._terms.start,
+            "datasets": [
+                {
+                    "windows": {name: window.text for name, window in dataset.windows.items()},
+                    "algorithm": dataset.algorithm,
+                    "reason": dataset.reason,
+                    "triples": len(dataset),
+                    "queries": [query.name for query in self.queries.values() if query.dataset is dataset],
+                }
+                for dataset in self._datasets.values()
+            ],
+        }
+
+
+def _name(name: str) -> str:
+    return name[1:-1] if name.startswith("<") and name.endswith(">") else name
+
+
+def _columns(part: Arrived) -> tuple[str, ...]:
+    return inputs.COLUMNS if part.name == TRIPLE else tuple(f"{part.name}_{n}" for n in range(len(part.columns)))
+
+
+def _triples(facts: Any) -> Any:
+    """A frame without its timestamps."""
+    if isinstance(facts, pa.Table) and facts.column_names != list(inputs.COLUMNS):
+        return facts.select(inputs.COLUMNS)
+    if hasattr(facts, "columns") and "timestamp" in getattr(facts, "columns", ()):
+        return facts[list(inputs.COLUMNS)]
+    return facts
+
+
+def _times(facts: Any, timestamp: Any) -> int | Instants:
+    if timestamp is None:
+        frame = facts if isinstance(facts, pa.Table) else pa.Table.from_pandas(facts) if hasattr(facts, "iloc") else None
+        if frame is None or "timestamp" not in frame.column_names:
+            raise UserError("EG603", "the facts have no timestamp", "say when they happened: push(facts, timestamp)")
+        return micros(frame.column("timestamp"))
+    return timestamp.astype(np.int64) if isinstance(timestamp, np.ndarray) else instant_of(timestamp)
+
+
+def micros(column: Any) -> Instants:
+    """A column of timestamps, or of seconds since 1970, in microseconds."""
+    if pa.types.is_timestamp(column.type):
+        times = column.cast(pa.timestamp("us")).cast(pa.int64())
+    elif pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+        return np.asarray(np.round(column.to_numpy() * SECOND), np.int64)
+    else:
+        return np.array([instant_of(value) for value in column.to_pylist()], np.int64)
+    found: Instants = times.to_numpy()
+    return found
+
+
+def _position(continuous: Continuous, name: str, source: str) -> Position | None:
+    found = re.search(rf"STREAM\s+<{re.escape(name)}>", continuous.text, re.IGNORECASE)
+    if found is None:
+        return None
+    at = continuous.text.index("<", found.start())
+    before = continuous.text[:at]
+    return Position(source, before.count("\n") + 1, at - before.rfind("\n"))
