@@ -2,9 +2,9 @@
 
 Numbers are compared by value in the wider of their types, strings by code point, booleans, and dateTimes on the timeline,
 where one without time zone is taken for UTC. Terms that are not both literals are equal if they are the same, and have no
-order. Literals of one language, or of one datatype that rdflib knows (dates, times, durations), compare by value; those of
-different known datatypes are different and have no order; of one that is ill-formed or of an unknown datatype nothing is
-known but that it equals itself.
+order. Literals of one language, or of one datatype that rdflib knows (dates, times), compare by value, and so do durations
+(`durations.py`) as far as they have an order; those of different known datatypes are different and have no order; of one that
+is ill-formed or of an unknown datatype nothing is known but that it equals itself.
 
 `compare` does this for columns: by `Values` what that can compare, all at once, and what is left once per distinct pair.
 `compare_terms` does it for two terms. Trap: rdflib's own operators order literals of different datatypes by the datatype, as
@@ -25,6 +25,7 @@ from rdflib.namespace import XSD
 from rdflib.term import Literal
 
 from evergraph.engines.arrays import LOW, SHIFT
+from evergraph.sparql.durations import FORMS, Duration
 from evergraph.sparql.lexicon import Lexicon
 from evergraph.sparql.solutions import UNBOUND, ranked
 from evergraph.terms import Dictionary, Ids
@@ -113,13 +114,15 @@ def compare_terms(operator: str, a: Any, b: Any) -> bool | None:
         return operator == "="
     if x is None or y is None:
         return None
-    if (a.datatype or XSD.string) != (b.datatype or XSD.string):
+    if (a.datatype or XSD.string) != (b.datatype or XSD.string) and not (isinstance(x, Duration) and isinstance(y, Duration)):
         return different
     return _apply(operator, _in_time(x), _in_time(y))
 
 
 def _value(literal: Literal) -> Any:
     """What a literal stands for; None where that is not known."""
+    if literal.datatype in FORMS:
+        return Duration.of(literal)
     if literal.ill_typed:
         return None
     return _single(literal.value) if literal.datatype == XSD.float and literal.value is not None else literal.value
