@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from io import StringIO
 from itertools import chain, islice
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from rich.console import Console
 
 from evergraph import KnowledgeGraph, UserError
-from evergraph.bench.windows import figure7, mobility, trees
+from evergraph.bench.run_one import importable
+from evergraph.bench.windows import chart, figure7, mobility, tables, trees
 from evergraph.bench.windows.figure7 import SHARES, Experiment, changed, experiments
+from evergraph.bench.windows.measures import Figure7
 from evergraph.bench.windows.mobility import LEAST, START, WAVE, Mobility
 from evergraph.bench.windows.terms import COLUMNS
 from evergraph.bench.windows.trees import IS_IN, SPACE, grow, grow_for
@@ -229,3 +235,52 @@ def test_figure_2_is_as_printed_but_for_the_literal_and_its_prefix() -> None:
 def test_drawn_numbers_are_spread() -> None:
     found = np.bincount(mobility.drawn(10, 1, np.arange(100_000)), minlength=10)
     assert found.min() > 9500 and found.max() < 10_500
+
+
+# -- Figure 7: table and chart -----------------------------------------------------------------------------------------
+
+
+def rows_of(*more: dict[str, Any]) -> list[dict[str, Any]]:
+    """Recomputation takes a second; maintenance grows with the share, by expiry ten times more slowly."""
+    slopes = {"expiry": 0.1, "declarative": 1.0}
+    made = [{"share": s, "algorithm": "recompute", "seconds": [0.9, 1.0, 5.0]} for s in (0.1, 1.0, 10.0, 30.0)]
+    made += [{"share": s, "algorithm": a, "seconds": [k * s]} for a, k in slopes.items() for s in (0.1, 1.0, 10.0, 30.0)]
+    return [*made, *more]
+
+
+def test_algorithms_stand_in_the_papers_order_with_medians_and_crossings() -> None:
+    found = Figure7.of(rows_of({"share": 10, "algorithm": "dred", "seconds": [3.0]}))
+    assert list(found.runs) == ["recompute", "declarative", "expiry", "dred"]
+    assert found.shares == [0.1, 1.0, 10.0, 30.0] and found.seconds("recompute", 1.0) == 1.0
+    assert found.crossings("declarative", "recompute") == [1.0] and found.crossings("expiry", "recompute") == [10.0]
+    assert found.crossings("expiry", "declarative") == found.crossings("dred", "recompute") == []
+
+
+def test_cells_of_several_rows_are_put_together_and_empty_ones_are_not_measured() -> None:
+    cell = {"share": 1, "algorithm": "expiry"}
+    found = Figure7.of([{**cell, "seconds": [1.0]}, {**cell, "seconds": [3.0]}, {**cell, "share": 2, "seconds": []}])
+    assert found.seconds("expiry", 1.0) == 2.0 and found.seconds("expiry", 2.0) is None and found.line("expiry") == [(1.0, 2.0)]
+
+
+def test_the_table_has_seconds_factors_and_the_shares_at_which_lines_meet() -> None:
+    found = Figure7.of(rows_of())
+    out = StringIO()
+    Console(width=132, file=out).print(tables.figure_7(found))
+    rows = [[word.strip() for word in line.split("│")][1:-1] for line in out.getvalue().splitlines() if line.startswith("│")]
+    assert rows[0] == ["0.1 %", "1.00", "0.10", "10", "0.010", "100"]
+    assert tables.meetings(found) == [
+        "declarative and recompute take the same time at 1 % (the paper: 2.5 %); below, declarative is quicker",
+        "expiry and recompute take the same time at 10 % (the paper: 13 %); below, expiry is quicker",
+        "expiry is quicker than declarative at all shares measured, 0.1 to 30 %",
+    ]
+
+
+def test_the_table_bears_what_was_not_measured() -> None:
+    found = Figure7.of([{"share": 1, "algorithm": "expiry", "seconds": [0.5]}])
+    assert tables.figure_7(found).row_count == 1 and tables.meetings(found) == []
+
+
+def test_the_chart_is_drawn_where_matplotlib_is(tmp_path: Path) -> None:
+    drawn = chart.draw(Figure7.of(rows_of({"share": 10, "algorithm": "dred", "seconds": [3.0]})), tmp_path / "windows.png")
+    assert drawn == importable("matplotlib") == (tmp_path / "windows.png").exists()
+    assert not chart.draw(Figure7.of([]), tmp_path / "none.png") and not (tmp_path / "none.png").exists()

@@ -10,7 +10,9 @@ Paper: Barbieri et al., ESWC 2010, §5 and Figure 7: "the percentage of the back
 Departures: the paper does not say how large its window is against a step. Here it is a parameter, two steps if not told.
     The rest of the pool streams round and round; what enters is never in the window still, but may have been there before.
 Cost: linear in the facts asked for.
-Trap: shares are comparable if their pool is the same: `experiments` makes one that is large enough for all of its shares.
+Traps: shares are comparable if their pool is the same: `experiments` makes one that is large enough for all of its shares. A
+    large window completes trees of which the background has parts only: with 100,000 facts and all shares, the materialisation
+    has 196,000 facts at 0.05 % and 538,000 at 30 %, and recomputation takes accordingly longer.
 """
 
 from __future__ import annotations
