@@ -138,15 +138,24 @@ def rules_show(
 def rules_maintenance(
     file: Annotated[str, typer.Argument(help="A .dlog file or the name of a rule set")],
     before: Annotated[str | None, typer.Option("--from", help="The rules before a change to these")] = None,
+    window: Annotated[bool, typer.Option("--window", help="The program of a window, where facts expire")] = False,
 ) -> None:
     """Print the maintenance program of rules: deletion and rederivation as rules (Volz et al. 2003).
 
-    With --from, that of the change of rules: what has other rules is derived anew.
+    With --from, that of the change of rules: what has other rules is derived anew. With --window, that of a window over a
+    stream: facts have the times at which they expire (Barbieri et al. 2010), and what is printed is for reading only.
     """
     from evergraph.maintain.change_program import rewrite_change
+    from evergraph.maintain.window_program import given, window_program
     from evergraph.rules.model import Program
 
     after = Program.load(file)
+    if window:
+        if before is not None:
+            raise UserError("EG302", "--from and --window do not go together", "leave out one of them")
+        text = window_program(after)
+        typer.echo(f"% given: now, {', '.join(given(after))}\n{text}", nl=False)
+        return
     program = rewrite_change(Program.load(before) if before is not None else after, after)
     derived = {rule.head.relation for rule in program.rules}
     typer.echo(f"% given: {', '.join(name for name in program.relations if name not in derived)}")

@@ -11,6 +11,7 @@ from evergraph.rules.model import (
     TYPE,
     XSD,
     Atom,
+    BodyItem,
     Comparison,
     Negation,
     Operator,
@@ -40,15 +41,16 @@ def print_program(program: Program) -> str:
 
 def print_rule(rule: Rule, prefixes: Mapping[str, str] = PREFIXES) -> str:
     name = f"#[name({_quote(rule.name)})]\n" if rule.name else ""
-    items = []
-    for item in rule.body:
-        if isinstance(item, Negation):
-            items.append(f"NOT {print_atom(item.atom, prefixes)}")
-        elif isinstance(item, Comparison):
-            items.append(_comparison(item, prefixes))
-        else:
-            items.append(print_atom(item, prefixes))
-    return f"{name}{print_atom(rule.head, prefixes)} :- {', '.join(items)} .\n"
+    return f"{name}{print_atom(rule.head, prefixes)} :- {', '.join(print_item(item, prefixes) for item in rule.body)} .\n"
+
+
+def print_item(item: BodyItem, prefixes: Mapping[str, str] = PREFIXES) -> str:
+    """An atom, a negated one or a comparison, as it stands in a body."""
+    if isinstance(item, Negation):
+        return f"NOT {print_atom(item.atom, prefixes)}"
+    if isinstance(item, Comparison):
+        return _comparison(item, prefixes)
+    return print_atom(item, prefixes)
 
 
 def print_atom(atom: Atom, prefixes: Mapping[str, str] = PREFIXES) -> str:
