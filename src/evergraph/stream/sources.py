@@ -17,11 +17,12 @@ from __future__ import annotations
 import stat
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from evergraph.errors import UserError
@@ -59,6 +60,9 @@ class Batch:
     def slice(self, start: int, end: int) -> Batch:
         """Some of its facts. Cost: none, they are the same columns."""
         return Batch(self.stream, self.timestamps[start:end], *(c.slice(start, end - start) for c in self.columns))
+
+    def take(self, rows: npt.NDArray[np.intp]) -> Batch:
+        return Batch(self.stream, self.timestamps[rows], *(c.take(pa.array(rows)) for c in self.columns))
 
 
 def read_source(path: str | Path, on_bad: OnBadLine, format_: str | None = None, rows: int = ROWS) -> Iterator[Batch]:
@@ -156,13 +160,10 @@ def _facts(lines: pa.Array, first: int, kind: str, bad: list[BadLine]) -> Facts:
 def _batches(facts: Facts) -> list[Batch]:
     """A batch for each stream, in the order in which they first occur."""
     subject, predicate, value = facts.columns
-    columns = [unscoped(subject), predicate, unscoped(value)]
+    together = Batch("", facts.timestamps, unscoped(subject), predicate, unscoped(value))
     streams = facts.streams.dictionary_encode()
     names = streams.dictionary.to_pylist()
     if len(names) == 1:
-        return [Batch(names[0], facts.timestamps, *columns)]
-    out = []
-    for number, name in enumerate(names):
-        rows = np.flatnonzero(np.asarray(streams.indices) == number)
-        out.append(Batch(name, facts.timestamps[rows], *(column.take(pa.array(rows)) for column in columns)))
-    return out
+        return [replace(together, stream=names[0])]
+    numbers = np.asarray(streams.indices)
+    return [replace(together.take(np.flatnonzero(numbers == n)), stream=name) for n, name in enumerate(names)]
