@@ -292,6 +292,15 @@ def test_bad_lines_are_counted_and_kept_with_their_places(size: int, tmp_path: P
     assert len(rejects) == 4
 
 
+def test_a_line_that_is_rejected_says_nothing(tmp_path: Path) -> None:
+    """The parser finds a quad in it before it finds the mistake."""
+    path, rejects = tmp_path / "a.nq", Rejects()
+    path.write_text("<x:s> <x:p> <x:o> <x:g> <x:h> .\n<x:s> <x:p> <x:q> .\n")
+    blocks = list(read_files([path], count(1).__next__, rejects))
+    assert [block[2].to_pylist() for block in blocks] == [["<x:q>"]]
+    assert [bad.line for _, bad in rejects.lines] == [1]
+
+
 def test_rejected_lines_are_written_below_their_places(tmp_path: Path) -> None:
     one = written(tmp_path / "one.nt", f"oops\n{LINE}\n")
     two = written(tmp_path / "two.nt", f"{LINE}\n<{EX}é> <{EX}p> .\n")

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import typer
 
 from evergraph.bench.cli import app as bench_app
-from evergraph.cli import files, rules, stores
+from evergraph.cli import files, rules, stores, streaming
 from evergraph.cli.common import EngineName, EngineOption, MasterOption
 from evergraph.errors import UserError
 
@@ -33,6 +33,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     stores.changes,
     stores.verify,
     stores.compact,
+    streaming.stream,
     files.materialise,
     files.check,
 )

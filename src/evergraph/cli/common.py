@@ -129,6 +129,14 @@ def texts_of(terms: Iterable[Any]) -> list[str]:
     return [from_object(term, own=True) for term in terms]
 
 
+def text_in(file: Path) -> str:
+    """What a file of a query says."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError("EG101", f"cannot read {file}: {error}", "check the path") from error
+
+
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
     """A file to write, which appears when it is whole."""

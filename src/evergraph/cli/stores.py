@@ -30,6 +30,7 @@ from evergraph.cli.common import (
     session_for,
     table_of,
     tell_outside,
+    text_in,
     whole_file,
 )
 from evergraph.cli.updating import AlgorithmOption, DryRunOption, WhereOption, change, loaded, opened
@@ -155,10 +156,7 @@ def query(
     if (text is None) == (file is None):
         raise UserError("EG302", "give a query, or a file with one", "evergraph query DIR 'SELECT …', or --file FILE")
     if file is not None:
-        try:
-            text = file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise UserError("EG101", f"cannot read {file}: {error}", "check the path") from error
+        text = text_in(file)
     assert text is not None
     show(_open(store, version).query(text, which=str(facts)), str(format_))
 

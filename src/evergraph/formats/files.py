@@ -55,10 +55,13 @@ class Rejects:
         return len(self.lines)
 
     def write(self, path: Path) -> None:
-        """One bad line each, as it stood, below a comment with its place and what was wrong."""
         with path.open("w", encoding="utf-8") as out:
-            for file, bad in self.lines:
-                out.write(f"# {file}:{bad.line}:{bad.column}: {bad.message}\n{bad.text}\n")
+            out.writelines(rejected(file, bad) for file, bad in self.lines)
+
+
+def rejected(file: str, bad: BadLine) -> str:
+    """A bad line as it stood, below a comment with its place and what was wrong."""
+    return f"# {file}:{bad.line}:{bad.column}: {bad.message}\n{bad.text}\n"
 
 
 def is_data_file(path: Path) -> bool:
@@ -66,15 +69,17 @@ def is_data_file(path: Path) -> bool:
     return _kind(path) is not None
 
 
-def expand(sources: Iterable[str | Path]) -> list[Path]:
+def expand(
+    sources: Iterable[str | Path], is_known: Callable[[Path], bool] = is_data_file, endings: Iterable[str] = FORMATS
+) -> list[Path]:
     """Files for paths, folders and globs; in a folder, every file of a known ending, by name."""
     found: list[Path] = []
     for source in sources:
         path = Path(source)
         if path.is_dir():
-            inside = sorted(p for p in path.rglob("*") if p.is_file() and is_data_file(p))
+            inside = sorted(p for p in path.rglob("*") if p.is_file() and is_known(p))
             if not inside:
-                raise UserError("EG102", f"no data files in the folder {path}", f"known endings: {_known()}")
+                raise UserError("EG102", f"no data files in the folder {path}", known(endings))
             found += inside
         elif path.exists():
             found.append(path)
@@ -91,7 +96,7 @@ def size_of(path: Path) -> int:
     try:
         return path.stat().st_size
     except OSError as error:
-        raise _unreadable(path, None, error) from error
+        raise unreadable(path, None, error) from error
 
 
 Progress = Callable[[str, float], None]
@@ -117,7 +122,7 @@ def read_files(
         except UserError:
             raise
         except OSError as error:
-            raise _unreadable(path, compression, error) from error
+            raise unreadable(path, compression, error) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,12 +163,12 @@ def read_piece(piece: Piece, bad: list[BadLine]) -> Iterator[tuple[Block, int]]:
             if format_ not in LINE_FORMATS:
                 stream = pa.BufferReader(_as_lines(stream, format_, str(piece.path), quads))
             first = 1
-            for lines in _lines(stream, piece.first, piece.last):
+            for lines in lines_of(stream, piece.first, piece.last):
                 subject, predicate, value = read_lines(lines, first, quads, bad.append)
                 first += len(lines)
                 yield (_scoped(subject, piece.scope), predicate, _scoped(plain_strings(value), piece.scope)), len(lines)
     except OSError as error:
-        raise _unreadable(piece.path, compression, error) from error
+        raise unreadable(piece.path, compression, error) from error
 
 
 OWN = 0
@@ -186,7 +191,7 @@ def _kind(path: Path) -> tuple[ox.RdfFormat, str | None] | None:
 def _known_kind(path: Path) -> tuple[ox.RdfFormat, str | None]:
     kind = _kind(path)
     if kind is None:
-        raise UserError("EG102", f"unknown file type: {path}", f"known endings: {_known()}")
+        raise UserError("EG102", f"unknown file type: {path}", known(FORMATS))
     return kind
 
 
@@ -194,11 +199,13 @@ def _has_graphs(format_: ox.RdfFormat) -> bool:
     return format_ not in (ox.RdfFormat.N_TRIPLES, ox.RdfFormat.TURTLE, ox.RdfFormat.RDF_XML)
 
 
-def _known() -> str:
-    return f"{' '.join(FORMATS)}, each also {' '.join(COMPRESSIONS)}"
+def known(endings: Iterable[str]) -> str:
+    """A hint that tells the endings of files."""
+    return f"known endings: {' '.join(endings)}, each also {' '.join(COMPRESSIONS)}"
 
 
-def _unreadable(path: Path, compression: str | None, error: OSError) -> UserError:
+def unreadable(path: Path, compression: str | None, error: OSError) -> UserError:
+    """What to say of a file that could not be read to its end."""
     if compression and not isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError):
         return UserError("EG104", f"{path} is damaged or cut off: {_first_line(error)}", "compress or copy the file again")
     return UserError("EG101", f"cannot read {path}: {_first_line(error)}", "check the path and its permissions")
@@ -243,7 +250,7 @@ def _blocks(stream: Any, quads: bool, bad: list[BadLine]) -> Iterator[list[pa.Ar
     """Parse lines in blocks, two ahead of the reader, in threads: Arrow's kernels run without the interpreter's lock."""
     first = 1
     waiting: list[Any] = []
-    blocks = _lines(stream)
+    blocks = lines_of(stream)
     start = list(islice(blocks, 2))
     if len(start) == 1:
         yield read_lines(start[0], first, quads, bad.append)
@@ -260,7 +267,7 @@ def _blocks(stream: Any, quads: bool, bad: list[BadLine]) -> Iterator[list[pa.Ar
     bad.sort(key=lambda b: b.line)
 
 
-def _lines(stream: Any, first: int = 0, last: int | None = None) -> Iterator[pa.Array]:
+def lines_of(stream: Any, first: int = 0, last: int | None = None) -> Iterator[pa.Array]:
     """Complete lines of a byte stream, block by block: block n holds the lines that end in the n-th stretch of bytes."""
     rest = _line_before(stream, first * BLOCK_BYTES) if first else b""
     number = first
@@ -305,14 +312,14 @@ def _split(text: bytes) -> pa.Array:
 
 def _split_small(text: bytes) -> pa.Array:
     """The same line by line: right for any bytes, and quick to start."""
-    text = text.removeprefix(codecs.BOM_UTF8).removesuffix(b"\n")
+    text = text.removeprefix(codecs.BOM_UTF8).replace(b"\r\n", b"\n").replace(b"\r", b"\n").removesuffix(b"\n")
     return pa.array([_decode(line) for line in text.split(b"\n")], pa.string())
 
 
 def _decode(line: bytes) -> str:
     """A line as text; one that is not UTF-8 is marked so that no parser takes it."""
     try:
-        return line.rstrip(b"\r").decode()
+        return line.decode()
     except UnicodeDecodeError:
         return NOT_UTF8 + line.decode(errors="replace")
 
@@ -335,3 +342,8 @@ def _scoped(terms: pa.Array, scope: int | None) -> pa.Array:
     if scope is None:
         return pc.replace_substring_regex(terms, pattern=SCOPED, replacement=r"_:u\1")
     return pc.replace_substring_regex(terms, pattern=r"^_:", replacement=f"_:f{scope}_")
+
+
+def unscoped(terms: pa.Array) -> pa.Array:
+    """Blank nodes that come from no file: never the names of those that do."""
+    return _scoped(terms, None)

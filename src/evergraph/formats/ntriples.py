@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyoxigraph as ox
@@ -25,9 +26,10 @@ _LITERAL = rf'"[^"\\\x00-\x1f\x7f\x{{FFFE}}\x{{FFFF}}]*"(?:@[a-z]{{2,3}}(?:-[a-z
 _TRIPLE = rf"^(?:{_IRI}|{_BLANK}) {_IRI} (?:{_IRI}|{_BLANK}|{_LITERAL})"
 CANONICAL_TRIPLE = rf"{_TRIPLE} \.$"
 CANONICAL_QUAD = rf"{_TRIPLE} {_IRI} \.$"
+CANONICAL_TERMS = (rf"^(?:{_IRI}|{_BLANK})$", rf"^{_IRI}$", rf"^(?:{_IRI}|{_BLANK}|{_LITERAL})$")
+"""The same of a subject, a predicate and an object alone."""
 LANGUAGE_STRING = "angString>"
 """How the datatypes end that no literal may name."""
-_GRAPH = r" <[^<>]*> \.$"
 _STRING = r'^(".*")\^\^<http://www\.w3\.org/2001/XMLSchema#string>$'
 
 
@@ -45,22 +47,49 @@ NOT_UTF8 = "\ufffd not UTF-8: "
 OnBadLine = Callable[[BadLine], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What lines say, in their order."""
+
+    columns: list[pa.Array]
+    """Subject, predicate, object and the name of the graph, which is empty where a line names none."""
+    places: npt.NDArray[np.int64]
+    """The place of each row's line among the lines."""
+
+
 def read_lines(lines: pa.Array, first_line: int, quads: bool, on_bad: OnBadLine) -> list[pa.Array]:
     """Three string columns for one block of lines. Cost: linear in the bytes; Python only for lines off the fast way."""
-    fast = pc.match_substring_regex(lines, CANONICAL_TRIPLE)
-    fast = pc.and_not(fast, pc.match_substring(lines, LANGUAGE_STRING))
-    columns = _cut(lines.filter(fast), len(" ."))
-    slow = pc.invert(fast)
+    triple, quad, slow = _ways(lines, quads)
+    columns = _cut(lines.filter(triple), len(" ."))
     if quads:
-        quad = pc.and_(slow, pc.match_substring_regex(lines, CANONICAL_QUAD))
-        quad = pc.and_not(quad, pc.match_substring(lines, LANGUAGE_STRING))
-        plain = pc.replace_substring_regex(lines.filter(quad), pattern=_GRAPH, replacement=" .")
-        columns = _stack(columns, _cut(plain, len(" .")))
-        slow = pc.and_not(slow, quad)
-    numbers = pc.indices_nonzero(slow)
-    if len(numbers):
-        columns = _stack(columns, _careful(lines.take(numbers).to_pylist(), numbers.to_pylist(), first_line, quads, on_bad))
+        columns = _stack(columns, _cut(_apart(lines.filter(quad))[0], 0))
+    if len(slow):
+        found = [quad for _, quad in _careful(lines, slow, first_line, quads, on_bad)]
+        columns = _stack(columns, _spelled(found))
     return columns
+
+
+def read_rows(lines: pa.Array, first_line: int, quads: bool, on_bad: OnBadLine) -> Rows:
+    """The same in the order of the lines, with the names of graphs. Cost: a sort more, if not all lines go one way."""
+    triple, quad, slow = _ways(lines, quads)
+    columns = [*_cut(lines.filter(triple), len(" .")), _no_graph(pc.sum(triple).as_py() or 0)]
+    places = [pc.indices_nonzero(triple)]
+    if quads:
+        texts, graphs = _apart(lines.filter(quad))
+        columns = _stack(columns, [*_cut(texts, 0), graphs])
+        places.append(pc.indices_nonzero(quad))
+    if len(slow):
+        found = _careful(lines, slow, first_line, quads, on_bad)
+        graphs = pa.array(
+            ["" if isinstance(q.graph_name, ox.DefaultGraph) else str(q.graph_name) for _, q in found], pa.string()
+        )
+        columns = _stack(columns, [*_spelled([q for _, q in found]), graphs])
+        places.append(pa.array([place for place, _ in found], pa.uint64()))
+    where = np.concatenate(places).astype(np.int64)
+    if sum(len(part) > 0 for part in places) > 1:
+        order = np.argsort(where, kind="stable")
+        columns, where = [column.take(pa.array(order)) for column in columns], where[order]
+    return Rows(columns, where)
 
 
 def plain_strings(terms: pa.Array) -> pa.Array:
@@ -68,33 +97,64 @@ def plain_strings(terms: pa.Array) -> pa.Array:
     return pc.replace_substring_regex(terms, pattern=_STRING, replacement=r"\1")
 
 
+def _ways(lines: pa.Array, quads: bool) -> tuple[pa.Array, pa.Array | None, pa.Array]:
+    """Which lines are canonical triples, which are canonical quads, and the places of the others."""
+    allowed = pc.invert(pc.match_substring(lines, LANGUAGE_STRING))
+    triple = pc.and_(pc.match_substring_regex(lines, CANONICAL_TRIPLE), allowed)
+    if not quads:
+        return triple, None, pc.indices_nonzero(pc.invert(triple))
+    quad = pc.and_not(allowed, triple)
+    quad = pc.and_(quad, pc.match_substring_regex(lines, CANONICAL_QUAD))
+    return triple, quad, pc.indices_nonzero(pc.invert(pc.or_(triple, quad)))
+
+
 def _cut(lines: pa.Array, tail: int) -> list[pa.Array]:
     """Subject, predicate and object of canonical lines: cut at the first two spaces, and `tail` characters off the end."""
-    parts = pc.list_flatten(pc.split_pattern(lines, " ", max_splits=2))
-    first = np.arange(0, 3 * len(lines), 3)
-    subject, predicate, rest = (parts.take(pa.array(first + i)) for i in range(3))
-    return [subject, predicate, pc.utf8_slice_codeunits(rest, 0, -tail)]
+    subject, predicate, rest = split_at_spaces(lines, 2)
+    return [subject, predicate, pc.utf8_slice_codeunits(rest, 0, -tail) if tail else rest]
+
+
+def _apart(quads: pa.Array) -> list[pa.Array]:
+    """Canonical quads as the text of the triple and the graph's name."""
+    return split_at_spaces(quads, 2, reverse=True)[:2]
+
+
+def split_at_spaces(texts: pa.Array, spaces: int, reverse: bool = False) -> list[pa.Array]:
+    """Columns of what stands between the first spaces of texts, or the last ones; each text has that many."""
+    parts = pc.list_flatten(pc.split_pattern(texts, " ", max_splits=spaces, reverse=reverse))
+    first = np.arange(0, (spaces + 1) * len(texts), spaces + 1)
+    return [parts.take(pa.array(first + i)) for i in range(spaces + 1)]
+
+
+def _no_graph(rows: int) -> pa.Array:
+    return pa.repeat(pa.scalar("", pa.string()), rows)
 
 
 def _stack(above: list[pa.Array], below: list[pa.Array]) -> list[pa.Array]:
     return [pa.concat_arrays([a, b]) for a, b in zip(above, below, strict=True)]
 
 
-def _careful(texts: list[str], numbers: list[int], first_line: int, quads: bool, on_bad: OnBadLine) -> list[pa.Array]:
+def _spelled(quads: list[ox.Quad]) -> list[pa.Array]:
+    rows = [(str(quad.subject), str(quad.predicate), str(quad.object)) for quad in quads]
+    return [pa.array([row[i] for row in rows], pa.string()) for i in range(3)]
+
+
+def _careful(lines: pa.Array, places: pa.Array, first_line: int, quads: bool, on_bad: OnBadLine) -> list[tuple[int, ox.Quad]]:
     """The lines that the fast way left over, one by one through the real parser."""
     format_ = ox.RdfFormat.N_QUADS if quads else ox.RdfFormat.N_TRIPLES
-    rows: list[tuple[str, str, str]] = []
-    for text, number in zip(texts, numbers, strict=True):
+    found: list[tuple[int, ox.Quad]] = []
+    for text, place in zip(lines.take(places).to_pylist(), places.to_pylist(), strict=True):
         if text.startswith(NOT_UTF8):
-            on_bad(BadLine(first_line + number, 1, "not UTF-8", text.removeprefix(NOT_UTF8)))
+            on_bad(BadLine(first_line + place, 1, "not UTF-8", text.removeprefix(NOT_UTF8)))
             continue
         try:
-            for quad in ox.parse(text, format=format_):
+            said = list(ox.parse(text, format=format_))  # all of it, before any of it counts
+            for quad in said:
                 if isinstance(quad.object, ox.Triple):
                     raise SyntaxError("triple terms are not supported", ("", 1, 1, text))
                 if getattr(quad.object, "direction", None) is not None:
                     raise SyntaxError("base directions are not supported", ("", 1, 1, text))
-                rows.append((str(quad.subject), str(quad.predicate), str(quad.object)))
+            found += ((place, quad) for quad in said)
         except SyntaxError as error:
-            on_bad(BadLine(first_line + number, error.offset or 1, error.msg.partition(": ")[2] or error.msg, text))
-    return [pa.array([row[i] for row in rows], pa.string()) for i in range(3)]
+            on_bad(BadLine(first_line + place, error.offset or 1, error.msg.partition(": ")[2] or error.msg, text))
+    return found

@@ -5,7 +5,6 @@ An instant is microseconds since 1970 in UTC, a duration a number of them. Users
 
 from __future__ import annotations
 
-import math
 import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
@@ -70,9 +69,10 @@ def instant_of(value: Any) -> int:
 
 
 def _micros(seconds: float | Decimal) -> int:
-    if not math.isfinite(seconds) or abs(Decimal(str(seconds))) * SECOND >= LATEST:
-        raise UserError("EG603", f"not a timestamp: {seconds}", "give seconds since 1970")
-    return round(Decimal(str(seconds)) * SECOND)
+    exact = Decimal(seconds) if isinstance(seconds, int) else Decimal(str(seconds))
+    if not exact.is_finite() or abs(exact) >= LATEST // SECOND:
+        raise UserError("EG603", f"not a timestamp: {exact:.6g}", "give seconds since 1970")
+    return round(exact * SECOND)
 
 
 def seconds_of(micros: int) -> int | float:
