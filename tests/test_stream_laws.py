@@ -78,6 +78,8 @@ def follow(
             below = [fact for fact in below if fact not in gone] + [fact for fact in more if fact not in below]
         assert list(stream.advance(to=tick / 10**6)) == []
         now = tick // period * period
+        if now != tick:
+            continue
         graph = stream.graph
         by_stream = {name: one.contents(now, own) for name, one in slow.items()}
         held: dict[Atom, int] = {}

@@ -147,8 +147,11 @@ class Dataset(Reading):
     # -- time --------------------------------------------------------------------------------------------------------
 
     def moves_at(self, now: int) -> bool:
-        """Whether a window ends at an instant."""
-        return any(now % window.step == 0 for window in self.windows.values())
+        """Whether a window ends at an instant, or a late fact belongs into one that has ended before."""
+        return any(now % window.step == 0 or self._awaited(name, window.end(now)) for name, window in self.windows.items())
+
+    def _awaited(self, name: str, end: int) -> bool:
+        return any(bool((part.times < end).any()) for part in self.waiting[name])
 
     def slide(self, now: int) -> Slid:
         """Move the windows on to an instant. Cost: what enters, what leaves, and what follows from it."""

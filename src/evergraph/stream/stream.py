@@ -193,8 +193,8 @@ class Stream:
                 on_late(self._shown(name, part.where(late)))
             part = part.where(~late)
         if self._now == _NEVER and len(part.times):
-            self._now = int(part.times.min())
-            self._now -= self._now % (self._period or SECOND)
+            first = int(part.times.min()) - self.lateness
+            self._now = first - first % (self._period or SECOND)
         for dataset in self._datasets.values():
             if name in dataset.waiting and len(part.times):
                 dataset.waiting[name].append(part)
@@ -220,7 +220,7 @@ class Stream:
 
     @property
     def now(self) -> int | float | None:
-        """The last tick, in seconds since 1970; before the first one, the tick before the first fact."""
+        """The last tick, in seconds since 1970; before the first one, the tick before any fact that may come."""
         return None if self._now == _NEVER else seconds_of(self._now)
 
     @property
