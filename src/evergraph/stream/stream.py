@@ -183,7 +183,7 @@ class Stream:
         """Let facts wait that are in time; of the others tell. The watermark rises with every fact."""
         if not len(part.times):
             return
-        before = np.concatenate([[self._latest], np.maximum.accumulate(part.times)[:-1]])
+        before = np.maximum.accumulate(np.concatenate([[self._latest], part.times[:-1]]))
         passed = np.maximum(before, self._now) - self.lateness
         late = part.times < passed - passed % (self._period or SECOND)
         self._latest = max(self._latest, int(part.times.max()))

@@ -112,6 +112,8 @@ class Lives:
             words = tuple(self.arrays.xp.concatenate(w) for w in zip(*(words for words, _ in parts), strict=True))
             ends = self.arrays.xp.concatenate([ends for _, ends in parts])
             mortal = ends != FOREVER
+            if not bool(mortal.any()):
+                continue
             words, pages = tuple(w[mortal] for w in words), ends[mortal] // U64(self.width)
             order = self.arrays.differences.stable_order(pages)
             (numbers,), starts = self.arrays.groups((pages[order],))
