@@ -1,6 +1,6 @@
 """A small university graph in a store: insert a fact, delete one, add a rule; what each made true, and why; ask, verify.
 
-On the way, beside the store: two names turn out to be one person's, and part again."""
+On the way, beside the store: two names turn out to be one person's, and part again; someone is in a room for a while."""
 
 from __future__ import annotations
 
@@ -28,6 +28,9 @@ RULE = """@prefix : <http://example.org/> .
 MAIL = """@prefix : <http://example.org/> .
 [:mail, a, owl:InverseFunctionalProperty] . [:ada, :mail, "ada@example.org"] . [:countess, :wrote, :notes] ."""
 SAME_MAIL = '<http://example.org/countess> <http://example.org/mail> "ada@example.org" .'
+WHERE = """REGISTER QUERY where COMPUTE EVERY 1s AS PREFIX : <http://example.org/>
+SELECT ?who ?group FROM STREAM :doors [RANGE 3s STEP 1s] WHERE { ?who :isIn ?room . ?who :memberOf ?group }"""
+ENTERS = "<http://example.org/grace> <http://example.org/isIn> <http://example.org/library> ."
 STAYS = ("<http://example.org/grace>", f"<{RDF}type>", "<http://example.org/Person>")
 PREFIXES = {"http://example.org/": ":", RDF: "rdf:", RDFS: "rdfs:", OWL: "owl:"}
 
@@ -80,10 +83,11 @@ def _steps(console: Console, engine: Any, store: str, data: Path) -> None:
         console.print(Text(f"   + {_show(triple)}   follows", style="green"))
     _two_names(console, data)
     reader = KnowledgeGraph.open(store)
-    console.print("\n[bold]6. Ask the store[/] in SPARQL: who is a member of what?")
+    _stream(console, reader)
+    console.print("\n[bold]7. Ask the store[/] in SPARQL: who is a member of what?")
     for row in reader.query(QUESTION):
         console.print(f"   {_short(row.who)}  {_short(row.what)}")
-    console.print("\n[bold]7. Versions, and the proof[/]")
+    console.print("\n[bold]8. Versions, and the proof[/]")
     for version in Store(store).history():
         explicit_count, derived = sum(version.info.explicit.values()), sum(version.info.derived.values())
         console.print(
@@ -106,6 +110,17 @@ def _two_names(console: Console, data: Path) -> None:
     console.print(
         f"   Deleted again: the names part by {report.algorithm}, {report.deleted.derived['[]']} facts that followed are gone."
     )
+
+
+def _stream(console: Console, kg: KnowledgeGraph) -> None:
+    console.print("\n[bold]6. Watch a stream[/]   :grace :isIn :library, seen in seconds 1 and 3, in a window of three seconds")
+    stream = kg.stream()
+    stream.register(WHERE)
+    for second in (1, 3):
+        stream.push(ENTERS, second)
+    for answers in stream.advance(to=8):
+        found = sorted({f"{_short(row.who)}, of {_short(row.group)}" for row in answers})
+        console.print(f"   second {answers.timestamp}: {'; '.join(found) or 'nobody'}")
 
 
 def _summary(console: Console, report: Report) -> None:

@@ -193,7 +193,7 @@ class Stream:
                 on_late(self._shown(name, part.where(late)))
             part = part.where(~late)
         if self._now == _NEVER and len(part.times):
-            first = int(part.times.min()) - self.lateness
+            first = int(part.times[0]) - self.lateness
             self._now = first - first % (self._period or SECOND)
         for dataset in self._datasets.values():
             if name in dataset.waiting and len(part.times):
