@@ -20,6 +20,7 @@ import pyoxigraph as ox
 from evergraph.errors import Position, UserError
 from evergraph.formats import Progress, Rejects, expand, read_files, read_text
 from evergraph.formats.files import OWN, is_data_file
+from evergraph.formats.ntriples import canonical_terms
 from evergraph.rules.model import TRIPLE, Atom, Program
 from evergraph.terms import Dictionary, Ids, from_object
 
@@ -250,10 +251,18 @@ def _read_table(table: pa.Table, out: _Columns) -> None:
 
 
 def _terms(column: pa.ChunkedArray, own: bool) -> pa.Array:
-    """A column of terms in canonical spelling; each distinct value is checked once."""
+    """A column of terms in canonical spelling; each distinct value is checked once, by Arrow if it is spelled so already."""
     encoded = column.combine_chunks().dictionary_encode()
-    terms = pa.array([from_object(value, own) for value in encoded.dictionary.to_pylist()], pa.string())
-    return terms.take(encoded.indices)
+    values = encoded.dictionary
+    odd = (
+        pc.invert(canonical_terms(values)) if pa.types.is_string(values.type) or pa.types.is_large_string(values.type) else None
+    )
+    if odd is None:
+        values = pa.array([from_object(value, own) for value in values.to_pylist()], pa.string())
+    elif pc.any(odd).as_py():
+        terms = [from_object(value, own) for value in values.filter(odd).to_pylist()]
+        values = pc.replace_with_mask(values, odd, pa.array(terms, values.type))
+    return values.take(encoded.indices)
 
 
 def arity_clash(name: str, arity: int, expected: int, position: Position | None = None) -> UserError:

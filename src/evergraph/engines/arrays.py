@@ -288,6 +288,15 @@ class Differences:
         else:
             self.xp.add.at(values, at, U64(1))
 
+    def greatest(self, values: Array, starts: Array) -> Array:
+        """The greatest value of each group; groups follow each other, and none is empty."""
+        if self.numpy:
+            return np.maximum.reduceat(values, starts) if len(starts) else values
+        group = self.xp.zeros(len(values), np.int64)
+        group[starts[1:]] = 1
+        order = self.lexsort((self.xp.cumsum(group), values))
+        return values[order][self.xp.append(starts[1:], len(values)) - 1]
+
     def repeat(self, counts: Array) -> Array:
         """0 repeated counts[0] times, 1 repeated counts[1] times, …"""
         if self.numpy:

@@ -91,13 +91,16 @@ def folded(
     read: Callable[[Array], Array],
     join: Callable[[Column, Column], Column],
     start: Column,
+    near: tuple[int, Mapping[Key, Marks]] | None = None,
 ) -> Column:
     """What the marks of its body say of each instance, put together: a column, or one value for all.
 
-    Atoms of relations without marks say nothing. Cost: a search for each instance and marked atom.
+    Atoms of relations without marks say nothing. `near` are the marks for the atom in one place, where few are to be searched.
+    Cost: a search for each instance and marked atom.
     """
-    out = start
-    for atom in body:
+    out, every = start, marks
+    for place, atom in enumerate(body):
+        marks = near[1] if near is not None and place == near[0] else every
         key: Any = table.value(atom.relation) if atom.open else atom.relation
         if not getattr(key, "ndim", 0):
             known = marks.get(int(key) if atom.open else key)

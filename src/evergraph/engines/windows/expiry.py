@@ -31,10 +31,10 @@ import numpy as np
 from evergraph.engines.arrays import U64, Array, Arrays, Column, Words
 from evergraph.engines.base import Facts, Which
 from evergraph.engines.delta import Delta
-from evergraph.engines.fixpoint import Deltas
 from evergraph.engines.holding import Holding
 from evergraph.engines.instances import folded
 from evergraph.engines.kernel import Kernel, Table, Values
+from evergraph.engines.marks import Marks
 from evergraph.engines.relation import Relation, Run
 from evergraph.engines.windows.entering import Entering, entering, latest
 from evergraph.engines.windows.layered import layered
@@ -102,8 +102,8 @@ class Expiring(Holding):
         rounds = rose = 0
         while deltas := self._absorb(found):
             rounds += 1
-            rose += sum(map(len, deltas.values()))
-            found = self._follow(Delta.of(deltas))
+            rose += sum(len(run) for run, _ in deltas.values())
+            found = self._follow(deltas)
         came = self._sizes() - before
         entered = sum(len(run) for run, _ in enter.values())
         gone = sum(map(len, went.values()))
@@ -129,16 +129,16 @@ class Expiring(Holding):
             better[new] &= ~below[key].contains(tuple(w[new] for w in words))
         return better, new
 
-    def _absorb(self, found: _Found) -> Deltas:
+    def _absorb(self, found: _Found) -> Entering:
         """Keep what is better than what there is; returns it."""
-        deltas: Deltas = {}
+        deltas: dict[Key, tuple[Run, Array]] = {}
         for key, arity, words, ends in found.best():
             better, new = self._better(self.lives, self.below, key, words, ends)
             if bool(better.any()):
-                rows = tuple(w[better] for w in words)
-                self.lives.put(key, arity, rows, ends[better], new[better])
+                rows, later = tuple(w[better] for w in words), ends[better]
+                self.lives.put(key, arity, rows, later, new[better])
                 self._show(self._all, self.below, self.lives, key)
-                deltas[key] = Run(self.arrays, arity, rows)
+                deltas[key] = Run(self.arrays, arity, rows), later
         return deltas
 
     def _show(self, shown: dict[Key, Relation], below: Mapping[Key, Relation], lives: Lives, key: Key) -> None:
@@ -148,16 +148,18 @@ class Expiring(Holding):
         else:
             shown[key] = both
 
-    def _follow(self, delta: Delta) -> _Found:
+    def _follow(self, deltas: Entering) -> _Found:
         """Every rule instance that uses one of these facts, with the least end of its body."""
         found = _Found(self.kernel, self.lives)
+        delta = Delta.of({key: run for key, (run, _) in deltas.items()})
+        near = {key: Marks(run.words, ends, self.arrays.empty(run.arity), ends[:0]) for key, (run, ends) in deltas.items()}
         triples = any(isinstance(key, int) for key in delta)
         for rule in self.rules:
             for place, atom in enumerate(rule.body):
                 if atom.relation in delta or (atom.open and triples):
                     sources: list[Mapping[Key, Relation]] = [self._all] * len(rule.body)
                     sources[place] = delta
-                    self.kernel.bindings(rule, self._wanted(rule), sources, {}, partial(found.take, rule))
+                    self.kernel.bindings(rule, self._wanted(rule), sources, {}, partial(found.take, rule, (place, near)))
         return found
 
     def _wanted(self, rule: PlanRule) -> frozenset[str]:
@@ -178,10 +180,10 @@ class _Found:
         rows.append(words)
         all_ends.append(ends)
 
-    def take(self, rule: PlanRule, table: Table) -> None:
-        """Instances of a rule: their heads, and the least end of their bodies."""
+    def take(self, rule: PlanRule, near: tuple[int, Mapping[Key, Marks]], table: Table) -> None:
+        """Instances of a rule: their heads, and the least end of their bodies; `near` has those of one atom."""
         kernel, head = self.kernel, rule.head
-        end: Column = folded(kernel, self.lives.ends, rule.body, table, _ends, kernel.xp.minimum, FOREVER)
+        end: Column = folded(kernel, self.lives.ends, rule.body, table, _ends, kernel.xp.minimum, FOREVER, near)
         ends = end if getattr(end, "ndim", 0) else kernel.xp.full(table.count, end, U64)
         words = kernel.arrays.pack([table.value(a) for a in head.args], table.count)
         for key, (*rows, part) in kernel.cut(head, table, (*words, ends)):
