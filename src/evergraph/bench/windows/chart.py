@@ -24,7 +24,7 @@ def draw(found: Figure7, path: Path) -> bool:
     pyplot = drawing.pyplot()
     if not any(lines.values()) or pyplot is None:
         return False
-    figure, axis = pyplot.subplots(figsize=(7, 4.8), layout="constrained")
+    figure, axis = pyplot.subplots(figsize=(9, 4.8), layout="constrained")
     others = iter(OTHERS * len(lines))
     for name, line in lines.items():
         colour = COLOURS.get(name) or next(others)
@@ -39,7 +39,7 @@ def draw(found: Figure7, path: Path) -> bool:
     axis.set_xlabel("percent of the background that enters, and leaves, at a step")
     axis.set_ylabel("seconds a step")
     axis.spines[["top", "right"]].set_visible(False)
-    axis.legend(frameon=False, fontsize=8)
+    axis.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     drawing.save(figure, path)
     return True
 
@@ -75,7 +75,7 @@ def draw_ticks(found: Ticks, path: Path) -> bool:
         ("query", COLOURS[DECLARATIVE], "query of Figure 2"),
     ):
         low, high = ([1000 * block[name][n] for block in blocks] for n in (0, 1))
-        above.plot(at, low, color=colour, label=f"{label}, median of {BLOCK}")
+        above.plot(at, low, marker=".", color=colour, label=f"{label}, median of {BLOCK}")
         above.fill_between(at, low, high, color=colour, alpha=0.2, linewidth=0, label="to the slowest of them")
     above.set_ylim(bottom=0)
     above.set_ylabel("milliseconds a tick")
