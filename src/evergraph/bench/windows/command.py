@@ -28,7 +28,7 @@ PEERS = ("recompute", "dred", "counting", "backward-forward")
 NOTES = (
     "one core; Figure 7: seconds of advance() alone, facts are encoded before, after each step all algorithms have the same "
     "number of triples; the trees are ours, in the manner of the paper, which does not say how large its window is",
-    "mobility: ticks count from when the window is full and has turned over once; query is Figure 2 answered anew at each, "
+    "mobility: ticks count from when the window is full and has turned over; query is Figure 2 answered anew at each, "
     "read the making of terms of all its answers",
 )
 
