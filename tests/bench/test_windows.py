@@ -1,7 +1,8 @@
-"""The data of the window benchmark is what it says: trees, a scenario in which everyone is in one place, shares that change."""
+"""The window benchmark: trees, a scenario in which everyone is in one place, shares that change, and the command."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from io import StringIO
 from itertools import chain, islice
@@ -12,15 +13,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from rich.console import Console
+from typer.testing import CliRunner
 
 from evergraph import KnowledgeGraph, UserError
 from evergraph.bench.run_one import importable
-from evergraph.bench.windows import chart, figure7, mobility, tables, trees
+from evergraph.bench.windows import chart, command, figure7, mobility, steps, tables, ticks, trees
 from evergraph.bench.windows.figure7 import SHARES, Experiment, changed, experiments
-from evergraph.bench.windows.measures import Figure7
+from evergraph.bench.windows.measures import ALGORITHMS, Figure7
 from evergraph.bench.windows.mobility import LEAST, START, WAVE, Mobility
+from evergraph.bench.windows.steps import Cell
 from evergraph.bench.windows.terms import COLUMNS
 from evergraph.bench.windows.trees import IS_IN, SPACE, grow, grow_for
+from evergraph.cli import app
 from evergraph.rules.model import TYPE
 from evergraph.stream.times import SECOND
 
@@ -211,6 +215,17 @@ def test_users_report_every_ten_seconds_or_so_and_others_travel_in_the_next_wave
     assert len({*users(0, 4 * WAVE)}) == 4 * len({*users(0, WAVE)})
 
 
+def test_who_reports_once_in_a_window_leaves_it_as_often_as_others_enter() -> None:
+    scenario = Mobility(20_000, 200, wave=10, every=10)
+    seconds = [set(triples(second)) for second in islice(scenario.stream(), 40)]
+    for first in range(0, 30, 7):
+        held = set[Triple]().union(*seconds[first : first + 10])
+        assert len(held) > 0.9 * 10 * 200
+        places = Counter(low for low, predicate, _ in held if predicate == IS_IN)
+        assert set(places.values()) == {1}, "and everyone is in one place"
+        assert len(seconds[first] - set[Triple]().union(*seconds[first + 1 : first + 11])) > 0.9 * 200
+
+
 def test_a_position_has_a_handful_of_consequences_and_figure_2_has_answers() -> None:
     kg = KnowledgeGraph(mobility.rules())
     kg.update(insert=SMALL.background())
@@ -284,3 +299,80 @@ def test_the_chart_is_drawn_where_matplotlib_is(tmp_path: Path) -> None:
     drawn = chart.draw(Figure7.of(rows_of({"share": 10, "algorithm": "dred", "seconds": [3.0]})), tmp_path / "windows.png")
     assert drawn == importable("matplotlib") == (tmp_path / "windows.png").exists()
     assert not chart.draw(Figure7.of([]), tmp_path / "none.png") and not (tmp_path / "none.png").exists()
+
+
+# -- the command -------------------------------------------------------------------------------------------------------
+
+PEERS = command.PEERS
+TINY = ["--facts", "300", "--share", "1", "--share", "10", "--steps", "2", "--limit", "60"]
+TINY += ["--background", "2000", "--window", "100", "--seconds", "5", "--ticks", "7", "--peer-ticks", "2"]
+
+
+def nothing(_: str) -> None: ...
+
+
+def test_the_command_measures_prints_and_writes(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["bench", "windows", *TINY, "--out", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert "Figure 7" in done.output and "push + slide + query" in done.output and "resident" in done.output
+    written = json.loads((tmp_path / "windows.json").read_text())
+    assert {"machine", "date", "commit", "versions", "asked", "notes"} <= written.keys()
+    rows = written["rows"]
+    assert [(row["share"], row["algorithm"]) for row in rows] == [(share, name) for share in (1, 10) for name in ALGORITHMS]
+    assert {row["status"] for row in rows} == {"ok"} and [row["change"] for row in rows] == [3] * 3 + [30] * 3
+    for row in rows:
+        assert len(row["seconds"]) == 2 and all(seconds > 0 for seconds in row["seconds"])
+        assert [(slid["entered"], slid["left"]) for slid in row["slid"]] == [(row["change"], row["change"])] * 2
+    assert [row["triples"] for row in rows[::3]] == [row["triples"] for row in rows[2::3]]
+    assert [(met["one"], met["paper"]) for met in written["crossings"]] == [("declarative", 2.5), ("expiry", 13.0)]
+    found = written["mobility"]
+    assert (found["ticks"], found["window"], found["rate"], found["algorithm"]) == (7, 100, 20, "expiry")
+    assert 80 < found["held"] <= 100 and found["slid"]["entered"] == 20 and found["slid"]["left"] > 10 and found["answers"]
+    assert list(found["seconds"]) == ["push", "slide", "push+slide", "query", "push+slide+query", "read"]
+    assert all(0 < told["median"] <= told["p99"] <= told["max"] for told in found["seconds"].values())
+    assert [look["tick"] for look in found["memory"]] == [0, 7] and found["memory"][0]["resident"] > 1 << 20
+    assert [(peer["algorithm"], peer["status"], len(peer["seconds"])) for peer in found["peers"]] == [
+        (p, "ok", 2) for p in PEERS
+    ]
+    assert {tuple(peer["triples"]) for peer in found["peers"]} == {tuple(found["peers"][0]["triples"])}
+    charts = {path.name for path in tmp_path.glob("*.png")}
+    assert charts == ({"windows.png", "windows-ticks.png"} if importable("matplotlib") else set())
+
+
+def test_a_part_may_be_measured_alone_and_unknown_names_are_refused(tmp_path: Path) -> None:
+    runner, tail = CliRunner(), ["--out", str(tmp_path), "--output", "json"]
+    done = runner.invoke(app, ["bench", "windows", *TINY, "--part", "mobility", "--peer", "dred", "--every", "2", *tail])
+    assert done.exit_code == 0, done.output
+    written = json.loads((tmp_path / "windows.json").read_text())
+    assert written["rows"] == [] and [peer["algorithm"] for peer in written["mobility"]["peers"]] == ["dred"]
+    assert (written["mobility"]["every"], written["mobility"]["wave"]) == (2, WAVE)
+    for option, what in (("--part", "part"), ("--peer", "algorithm")):
+        refused = runner.invoke(app, ["bench", "windows", *TINY, option, "magic", *tail])
+        assert refused.exit_code != 0 and f"no {what} is called 'magic'" in f"{refused.output}{refused.exception}"
+
+
+def test_numbers_of_triples_that_differ_are_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = [Cell(1.0, name, 10, triples=list(counts)) for name, counts in zip(ALGORITHMS, ((5, 6), (5, 7), (5,)), strict=True)]
+    steps.compare(cells)
+    assert [cell.status for cell in cells] == ["ok", "wrong", "ok"] and cells[1].line == "7 triples after step 2, not 6"
+    monkeypatch.setattr(command, "_warm_up", lambda: None)
+    monkeypatch.setattr(steps, "measure", lambda *_: [cells])
+    asked = command.Asked(300, [1.0], 1, 2000, 100, 5, None, 1, (), 0, 60, 0)
+    assert command.main(asked, ["figure7"], tmp_path, as_json=True) == 1
+
+
+def test_an_algorithm_that_takes_too_long_is_stopped_and_not_asked_again() -> None:
+    found = list(steps.measure(experiments(3000, [1.0, 10.0]), ["expiry"], 2, 0.0001, nothing))
+    assert [cell.status for cells in found for cell in cells] == ["stopped", "skipped"]
+    cells = [cell for some in found for cell in some]
+    assert tables.troubles(cells, None) == [
+        "stopped: 1 %, expiry: more than 0.0001 s",
+        "skipped: 10 %, expiry: a smaller share took too long",
+    ]
+
+
+def test_memory_grows_by_so_much_in_a_thousand_ticks() -> None:
+    found = ticks.Ticks(1000, 100, 10, 10, 10)
+    assert found.growth() is None
+    found.memory = [{"tick": 0, "resident": 1000, "terms": 1}, {"tick": 500, "resident": 3000, "terms": 2}]
+    assert found.growth() == 4000 and ticks.resident() > 1 << 20

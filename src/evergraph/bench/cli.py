@@ -155,6 +155,40 @@ def equality(
 
 
 @app.command()
+def windows(
+    facts: Annotated[int, typer.Option("--facts", min=100, help="Of the background of Figure 7")] = 100_000,
+    share: Annotated[
+        list[float] | None,
+        typer.Option("--share", min=0.001, max=100, help="Percent that enters at a step; several times; by default 0.05 to 30"),
+    ] = None,
+    steps: Annotated[int, typer.Option("--steps", min=1, help="Steps of which the median counts")] = 5,
+    background: Annotated[int, typer.Option("--background", min=1000, help="Facts beside the mobility window")] = 1_000_000,
+    window: Annotated[int, typer.Option("--window", min=1, help="Facts that enter while one is in that window")] = 100_000,
+    seconds: Annotated[int, typer.Option("--seconds", min=2, help="Range of that window, which steps by one")] = 100,
+    every: Annotated[
+        int | None,
+        typer.Option("--every", min=1, help="Seconds after which travellers say the same again; by default when it has left"),
+    ] = None,
+    ticks: Annotated[int, typer.Option("--ticks", min=1, help="Ticks of that window to measure")] = 10_000,
+    peer: Annotated[list[str] | None, typer.Option("--peer", help="An algorithm beside expiry; several times")] = None,
+    peer_ticks: Annotated[int, typer.Option("--peer-ticks", min=0, help="Ticks of each; none with 0")] = 5,
+    part: Annotated[list[str] | None, typer.Option("--part", help="figure7 or mobility; by default both")] = None,
+    limit: Annotated[float, typer.Option("--limit", min=0.1, help="Seconds after which an algorithm is stopped")] = 120,
+    seed: Seed = 0,
+    out: Out = Path("bench-results"),
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Windows over streams: Figure 7 of Barbieri et al. 2010, and their mobility scenario tick by tick."""
+    from evergraph.bench.windows.command import PARTS, PEERS, Asked, main
+    from evergraph.bench.windows.figure7 import SHARES
+
+    peers = (peer or PEERS) if peer_ticks else ()
+    scenario = background, window, seconds, every, ticks, peers, peer_ticks
+    asked = Asked(facts, share or SHARES, steps, *scenario, limit, seed)
+    raise typer.Exit(main(asked, part or list(PARTS), out, output == Output.JSON))
+
+
+@app.command()
 def pipeline(
     size: Sizes = [10, 50, 100],  # noqa: B006
     rules: Annotated[str, typer.Option("--rules", help="A rule set")] = "rhodf",

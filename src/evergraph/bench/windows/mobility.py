@@ -7,9 +7,11 @@ What it makes. The background has the types of all users, vehicles and places, w
 three levels; what is in something is `Located`, what has something in it is a `Location`, and who has a `remainingTravelTime`
 is a `Traveller`. Each second so many facts stream: of ten, seven say in which vehicle a user is, one at which station a vehicle
 is, two how long a user has still to travel, to the minute.
-Waves. A minute is a wave. In a wave a block of the users travels, each in one vehicle, and each vehicle, of which every other
-one drives, is at one station; in the next wave others do. So in a window of a minute or less, nobody is in two vehicles and no
-vehicle at two stations. Users report about every ten seconds, and so often enter a window that has the same fact still.
+Waves. A minute is a wave, if not told otherwise. In a wave a block of the users travels, each in one vehicle, and each vehicle,
+of which every other one drives, is at one station; in the next wave others do. So in a window of a wave or less, nobody is in
+two vehicles and no vehicle at two stations. Users report about every ten seconds, and so often enter a window that has the same
+fact still: 100 seconds of 1,000 facts are 30,000 facts in the window. With `wave` and `every` as long as the window, each
+reports once in it: then the window holds all that entered, and at a tick as much leaves as enters.
 
 Paper: Barbieri et al., ESWC 2010, Figures 1 and 2, with the rule of §2.3; `mobility.dlog` are the rules, `figure2.rq` is the
     query, as printed but for the ^^ of its literal and the prefix of that. The paper has no data for it: all figures are ours.
@@ -39,11 +41,11 @@ from evergraph.errors import UserError
 from evergraph.rules.model import RDFS, TYPE, XSD
 from evergraph.stream.times import SECOND, instant_of
 
+STREAM = "http://mobileservice.org/positions.trdf"
+"""What Figure 2 calls it."""
 TRAVEL_TIME = f"<{SPACE}remainingTravelTime>"
-WAVE = 60
-"""Seconds in which users and vehicles stay where they are."""
-EVERY = 10
-"""Seconds after which a traveller reports again, where there are enough of them."""
+WAVE, EVERY = 60, 10
+"""In seconds; see `Mobility`."""
 START = instant_of("2010-05-30T08:00:00Z")
 LEAST = 1000
 """Facts that a background needs to have everything in it."""
@@ -71,9 +73,10 @@ def rules() -> Program:
     return Program.load(str(files("evergraph.bench.windows").joinpath("mobility.dlog")))
 
 
-def query() -> str:
-    """The continuous query of Figure 2."""
-    return files("evergraph.bench.windows").joinpath("figure2.rq").read_text(encoding="utf-8")
+def query(seconds: int = 10) -> str:
+    """The continuous query of Figure 2, with a window of so many seconds."""
+    text = files("evergraph.bench.windows").joinpath("figure2.rq").read_text(encoding="utf-8")
+    return text.replace("RANGE 10sec", f"RANGE {seconds}sec")
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,10 @@ class Mobility:
     facts: int = 1_000_000
     rate: int = 1000
     seed: int = 0
+    wave: int = WAVE
+    """Seconds in which users and vehicles stay where they are."""
+    every: int = EVERY
+    """Seconds after which a traveller reports again, where there are enough of them."""
 
     def __post_init__(self) -> None:
         if self.facts < LEAST or self.rate < 1:
@@ -115,7 +122,7 @@ class Mobility:
 
     def second(self, number: int) -> pa.Table:
         """The facts of a second, with their timestamps, in their order; seconds count from 0, which is at `START`."""
-        wave = number // WAVE
+        wave = number // self.wave
         kinds = drawn(10, self.seed, 1, number, np.arange(self.rate))
         at, station, left = (np.flatnonzero(where) for where in (kinds < 7, kinds == 7, kinds > 7))
         users = self._travelling(wave, _turn(number, len(at), self._per_second(7), self._travellers))
@@ -139,13 +146,13 @@ class Mobility:
 
     @property
     def _drivers(self) -> int:
-        """Vehicles that drive in a wave: as many as report every ten seconds, and half of all at most."""
-        return min(self._per_second(1) * EVERY, self.many["vehicle"] // 2)
+        """Vehicles that drive in a wave: as many as report in `every` seconds, and half of all at most."""
+        return min(self._per_second(1) * self.every, self.many["vehicle"] // 2)
 
     @property
     def _travellers(self) -> int:
-        """Users that travel in a wave: as many as report every ten seconds, and a quarter of all at most."""
-        return min(self._per_second(7) * EVERY, self.many["user"] // 4)
+        """Users that travel in a wave: as many as report in `every` seconds, and a quarter of all at most."""
+        return min(self._per_second(7) * self.every, self.many["user"] // 4)
 
     def _per_second(self, of_ten: int) -> int:
         return max(1, self.rate * of_ten // 10)
