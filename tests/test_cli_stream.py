@@ -9,9 +9,6 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,18 +18,16 @@ import pyarrow as pa
 import pytest
 
 from evergraph import KnowledgeGraph
-from evergraph.errors import UserError
-from evergraph.stream import pace, sources
+from evergraph.stream import Stream, pace, sources
 from evergraph.stream.pace import Pace
 from evergraph.stream.sources import Batch
-from evergraph.stream.times import SECOND, datetime_of, duration_of, instant_of, seconds_of
+from evergraph.stream.times import SECOND
 from test_cli import EX, Ended, Run, run_command, written  # noqa: F401 - a fixture
 
 AT, POSITIONS = f"<{EX}at>", f"{EX}positions"
 SELECT = f"SELECT ?car ?place FROM STREAM <{POSITIONS}> WHERE {{ ?car {AT} ?place }} ORDER BY ?car ?place"
 ASK = f"ASK FROM STREAM <{POSITIONS}> {{ ?car {AT} <{EX}bridge> }}"
 CONSTRUCT = f"CONSTRUCT {{ ?place <{EX}has> ?car }} FROM STREAM <{POSITIONS}> WHERE {{ ?car {AT} ?place }}"
-FROM_STREAM = re.compile(r"FROM STREAM <([^>]*)>")
 
 
 def at(time: object, car: str, place: str, graph: str = "") -> str:
@@ -42,93 +37,48 @@ def at(time: object, car: str, place: str, graph: str = "") -> str:
 SOURCE = at(0.5, "a", "bridge") + at(1.5, "b", "park") + at(1.75, "a", "park")
 
 
-# -- a stream that is slow and plain -----------------------------------------------------------------------------------
+class Watched(Stream):
+    """Remembers what was pushed."""
 
-
-@dataclass
-class Asked:
-    name: str
-    text: str
-    streams: tuple[str, ...]
-    kind: str = "SELECT"
-
-
-@dataclass
-class Answers:
-    query: str
-    time: datetime
-    result: Any
-    change: str
-
-    @property
-    def timestamp(self) -> int | float:
-        return seconds_of(instant_of(self.time))
-
-
-class Plain:
-    """Windows of a second that step by a second; each is a graph of its own."""
-
-    def __init__(self, kg: KnowledgeGraph, windows: Any = None, *, algorithm: str = "auto", lateness: float = 0) -> None:
-        if algorithm not in ("auto", "expiry"):
-            raise UserError("EG302", f"unknown algorithm: {algorithm}", "auto or expiry")
-        self.algorithm, self.lateness = algorithm, duration_of(lateness)
-        self.asked: list[Asked] = []
-        self.facts: list[tuple[int, str]] = []
-        self.tick: int | None = None
-        self.latest = 0
+    def __init__(self, *arguments: Any, **given: Any) -> None:
+        super().__init__(*arguments, **given)
         self.pushed: list[tuple[str | None, list[int]]] = []
 
-    def register(self, text: str, source: str = "<query>") -> Asked:
-        if "{" not in text:
-            raise UserError("EG601", f"malformed continuous query in {source}", "write SELECT")
-        self.asked.append(Asked(Path(source).stem, FROM_STREAM.sub("", text), tuple(FROM_STREAM.findall(text))))
-        return self.asked[-1]
-
-    def push(self, triples: pa.Table, timestamp: Any, stream: str | None = None, on_late: Any = None) -> None:
-        assert triples.column_names == ["subject", "predicate", "object"] and timestamp.dtype == np.int64
+    def push(self, facts: Any, timestamp: Any = None, stream: str | None = None, on_late: Any = None) -> None:
         self.pushed.append((stream, timestamp.tolist()))
-        late = timestamp < (self.tick if self.tick is not None else -(1 << 62))
-        if late.any():
-            gone = triples.filter(pa.array(late)).append_column("timestamp", pa.array(timestamp[late]))
-            on_late(int(late.sum()), gone.append_column("stream", pa.array([stream] * len(gone), pa.string())))
-        lines = (" ".join(row.values()) + " ." for row in triples.to_pylist())
-        self.facts += [f for f, gone in zip(zip(timestamp.tolist(), lines, strict=True), late, strict=True) if not gone]
-        self.latest = max(self.latest, int(timestamp.max()))
-        if self.tick is None:
-            self.tick = int(timestamp[0]) // SECOND * SECOND
-
-    def advance(self, to: Any = None, final: bool = False) -> Iterator[Answers]:
-        if self.tick is None:
-            return
-        end = self.latest + SECOND if final else self.latest - self.lateness if to is None else instant_of(to)
-        while self.tick + SECOND <= end:
-            self.tick += SECOND
-            kg = KnowledgeGraph("rhodf")
-            kg.update(insert=[line for time, line in self.facts if self.tick - SECOND <= time < self.tick])
-            for asked in self.asked:
-                change = "new" if asked.name.startswith("new") else "all"
-                yield Answers(asked.name, datetime_of(self.tick), kg.query(asked.text), change)
+        super().push(facts, timestamp, stream, on_late)
 
 
-@pytest.fixture(name="plain")
-def plain_streams(monkeypatch: pytest.MonkeyPatch) -> list[Plain]:
-    made: list[Plain] = []
+@pytest.fixture(name="streams")
+def watched_streams(monkeypatch: pytest.MonkeyPatch) -> list[Watched]:
+    made: list[Watched] = []
 
-    def stream(self: KnowledgeGraph, *arguments: Any, **given: Any) -> Plain:
-        made.append(Plain(self, *arguments, **given))
+    def stream(self: KnowledgeGraph, *arguments: Any, **given: Any) -> Watched:
+        made.append(Watched(self, *arguments, **given))
         return made[-1]
 
-    monkeypatch.setattr(KnowledgeGraph, "stream", stream, raising=False)
+    monkeypatch.setattr(KnowledgeGraph, "stream", stream)
     return made
 
 
+def asked(name: str, text: str) -> str:
+    """A file with a continuous query over windows of a second."""
+    window = re.sub(r"(FROM STREAM <[^>]*>)", r"\1 [RANGE 1s STEP 1s]", text)
+    return written(f"{name}.rq", f"REGISTER QUERY {name} AS\n{window}")
+
+
 @pytest.fixture
-def cars(run: Run, plain: list[Plain]) -> Path:
+def cars(run: Run) -> Path:
     """A store, a query `where.rq`, and a source of three facts."""
     written("data.nt", f"<{EX}bridge> <{EX}in> <{EX}city> .\n")
     assert run("load", "data.nt", "--rules", "rhodf", "--store", "cars", "--engine", "memory").code == 0
-    for name, text in (("where", SELECT), ("bridge", ASK), ("has", CONSTRUCT), ("new", SELECT)):
-        written(f"{name}.rq", text)
+    for name, text in (
+        ("where", SELECT),
+        ("bridge", ASK),
+        ("has", CONSTRUCT),
+        ("new", SELECT.replace("SELECT", "SELECT ISTREAM")),
+    ):
+        asked(name, text)
     written("source.nt", SOURCE)
     return Path("cars")
 
@@ -203,8 +153,8 @@ def test_csv_has_a_header_for_each_query(run: Run, cars: Path) -> None:
 
 
 def test_json_has_an_object_for_each_row(run: Run, cars: Path) -> None:
-    named = f"SELECT (?car AS ?time) ?label FROM STREAM <{POSITIONS}> {{ ?car {AT} ?p OPTIONAL {{ ?car <{EX}label> ?label }} }}"
-    written("new.rq", named)
+    pattern = f"{{ ?car {AT} ?p OPTIONAL {{ ?car <{EX}label> ?label }} }}"
+    asked("new", f"SELECT ISTREAM (?car AS ?time) ?label FROM STREAM <{POSITIONS}> {pattern}")
     ended = run("stream", cars, "-q", "bridge.rq", "-q", "has.rq", "-q", "new.rq", "-s", "source.nt", "--format", "json")
     first, second = "1970-01-01T00:00:01Z", "1970-01-01T00:00:02Z"
     triple = {"subject": f"<{EX}bridge>", "predicate": f"<{EX}has>", "object": f"<{EX}a>"}
@@ -214,32 +164,32 @@ def test_json_has_an_object_for_each_row(run: Run, cars: Path) -> None:
         {"time": first, "query": "has", "change": "all", **triple},
         {"time": first, "query": "new", "change": "new", "?time": f"<{EX}a>"},
     ]
-    assert [row["time"] for row in rows[3:]] == [second] * 5
+    assert [row["time"] for row in rows[3:]] == [second] * 4
 
 
 def test_answers_can_be_facts_of_another_stream(run: Run, cars: Path) -> None:
     lines = shown(run("stream", cars, "-q", "has.rq", "-s", "source.nt", "--format", "json"))
     written("next.jsonl", "\n".join(lines).replace('"time"', '"timestamp"'))
     text = f"SELECT ?car FROM STREAM <{EX}having> {{ <{EX}park> <{EX}has> ?car }} ORDER BY ?car"
-    ended = run("stream", cars, "-q", written("park.rq", text), "-s", "next.jsonl", "--format", "csv")
+    ended = run("stream", cars, "-q", asked("park", text), "-s", "next.jsonl", "--format", "csv")
     assert shown(ended)[1:] == [f"1970-01-01T00:00:03Z,park,{EX}{car}" for car in "ab"]
 
 
 # -- what is pushed ----------------------------------------------------------------------------------------------------
 
 
-def test_facts_without_a_stream_go_to_the_one_that_is_read(run: Run, cars: Path, plain: list[Plain]) -> None:
+def test_facts_without_a_stream_go_to_the_one_that_is_read(run: Run, cars: Path, streams: list[Watched]) -> None:
     run("stream", cars, "-q", "where.rq", "-q", "bridge.rq", "-s", "source.nt", "--algorithm", "expiry", "--lateness", "500ms")
-    assert plain[0].pushed == [(POSITIONS, [500_000, 1_500_000, 1_750_000])]
-    assert (plain[0].algorithm, plain[0].lateness) == ("expiry", 500_000)
+    assert streams[0].pushed == [(POSITIONS, [500_000, 1_500_000, 1_750_000])]
+    assert (streams[0].algorithm, streams[0].lateness) == ("expiry", 500_000)
 
 
-def test_streams_by_name_and_those_that_nobody_reads(run: Run, cars: Path, plain: list[Plain]) -> None:
-    written("more.rq", SELECT.replace(POSITIONS, f"{EX}more"))
+def test_streams_by_name_and_those_that_nobody_reads(run: Run, cars: Path, streams: list[Watched]) -> None:
+    asked("more", SELECT.replace(POSITIONS, f"{EX}more"))
     graphs = (f"<{POSITIONS}> ", f"<{EX}more> ", f"<{EX}other> ", "")
     written("source.nq", "".join(at(n / 10, "a", "park", graphs[n % 4]) for n in range(9)))
     ended = run("stream", cars, "-q", "where.rq", "-q", "more.rq", "-s", "source.nq", "--format", "json")
-    assert plain[0].pushed == [(POSITIONS, [0, 400_000, 800_000]), (f"{EX}more", [100_000, 500_000])]
+    assert streams[0].pushed == [(POSITIONS, [0, 400_000, 800_000]), (f"{EX}more", [100_000, 500_000])]
     assert ended.code == 0 and ended.mistakes == [
         f"2 facts of the stream {EX}other skipped: no query reads it",
         "2 facts of the default stream skipped: no query reads it",
@@ -247,18 +197,18 @@ def test_streams_by_name_and_those_that_nobody_reads(run: Run, cars: Path, plain
 
 
 def test_time_moves_on_when_all_streams_of_some_lines_are_pushed(run: Run, cars: Path) -> None:
-    written("more.rq", SELECT.replace(POSITIONS, f"{EX}more"))
+    asked("more", SELECT.replace(POSITIONS, f"{EX}more"))
     written("source.nq", "".join(at(n, "a", "park", f"<{EX}{('positions', 'more')[n % 2]}> ") for n in range(6)))
     lines = shown(run("stream", cars, "-q", "where.rq", "-q", "more.rq", "-s", "source.nq", "--format", "json"))
-    assert len(lines) == 12
+    assert len(lines) == 6
 
 
-def test_several_sources_are_read_one_after_the_other(run: Run, cars: Path, plain: list[Plain]) -> None:
+def test_several_sources_are_read_one_after_the_other(run: Run, cars: Path, streams: list[Watched]) -> None:
     Path("folder").mkdir()
     written("folder/b.nt", at(2, "b", "park"))
     written("folder/a.nt", at(1, "a", "park"))
     run("stream", cars, "-q", "where.rq", "-s", "folder", "-s", "source.nt")
-    assert [times[0] for _, times in plain[0].pushed] == [1_000_000, 2_000_000, 500_000]
+    assert [times[0] for _, times in streams[0].pushed] == [1_000_000, 2_000_000, 500_000]
 
 
 def test_standard_input(run: Run, cars: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -421,35 +371,26 @@ def test_a_replay_in_real_time_prints_the_same(run: Run, cars: Path, clock: Cloc
 
 
 def test_how_far_behind_it_is_stands_on_standard_error(
-    run: Run, cars: Path, clock: Clock, plain: list[Plain], monkeypatch: pytest.MonkeyPatch
+    run: Run, cars: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    push = Plain.push
+    push = Stream.push
 
-    def slow(self: Plain, *arguments: Any, **given: Any) -> None:
+    def slow(self: Stream, *arguments: Any, **given: Any) -> None:
         clock.now += 3
         push(self, *arguments, **given)
 
-    monkeypatch.setattr(Plain, "push", slow)
+    monkeypatch.setattr(Stream, "push", slow)
     ended = run("stream", cars, "-q", "where.rq", "-s", "source.nt", "--speed", 1)
     assert ended.code == 0 and ended.mistakes == ["2.0 s behind the source", "4.8 s behind the source"]
 
 
 # -- how it ends -------------------------------------------------------------------------------------------------------
 
-APART = """
-import sys
-sys.path.insert(0, {tests!r})
-from evergraph import KnowledgeGraph
-from evergraph.cli import main
-from test_cli_stream import Plain
-KnowledgeGraph.stream = lambda self, **given: Plain(self, **given)
-sys.argv = ["evergraph", "stream", "cars", "-q", "where.rq", "-s", "-", "--format", "csv"]
-main()
-"""
+COMMAND = ["stream", "cars", "-q", "where.rq", "-s", "-", "--format", "csv"]
 
 
 def started() -> subprocess.Popen[str]:
-    code = APART.format(tests=str(Path(__file__).parent))
+    code = f"import sys; from evergraph.cli import main; sys.argv[1:] = {COMMAND!r}; main()"
     given = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     return subprocess.Popen([sys.executable, "-c", code], text=True, env=environment, **given)  # type: ignore[call-overload,no-any-return]

@@ -58,15 +58,16 @@ def follow(
     slow = {name: Slow(window) for name, window in named.items()}
     period = stream._period
     own = stream.graph.period
-    latest = now = -(10**9)
+    latest = dict.fromkeys(named, -(10**9))
+    now = -(10**9)
     late = 0
     for tick in range(1, ticks):
         for _ in range(rng.choice([0, 0, 1, 2, 3, 4]) if pool else 0):
             name, fact = rng.choice(list(named)), rng.choice(pool)
             time = tick - 1 - rng.choice([0, 0, 0, 1, 2, 5])
-            passed = max(latest, now) - lateness
+            passed = max(latest[name], now) - lateness
             stream.push([fact], time / 10**6, name)
-            latest = max(latest, time)
+            latest[name] = max(latest[name], time)
             if time < passed // period * period:
                 late += 1
                 continue

@@ -158,13 +158,13 @@ class Skipped:
         self.first = self.first or f"{file}:{bad.line}:{bad.column}: {bad.message}"
         self._save(rejected(file, bad))
 
-    def late(self, count: int, facts: pa.Table) -> None:
+    def late(self, facts: pa.Table) -> None:
         """Late facts, as timestamped lines below a comment each."""
         import pyarrow as pa
 
         from evergraph.stream.times import seconds_of
 
-        self.late_facts += count
+        self.late_facts += facts.num_rows
         if self.path is not None:
             stamps = facts.column("timestamp").cast(pa.int64()).to_pylist()
             columns = (facts.column(name).to_pylist() for name in ("subject", "predicate", "object", "stream"))

@@ -6,7 +6,7 @@
 In words: time is event time. Ticks are the common multiples of all steps; the windows of the tick at t end at t and do not have
 what happens at t. Without `to` the stream advances to the watermark, the latest timestamp less the allowed lateness, so that
 facts that come out of order by no more than that are in the windows where they belong. What came too late is counted, told and
-left out. Which facts are too late does not depend on how they are cut into pushes.
+left out. Which facts of a stream are too late does not depend on how they are cut into pushes.
 """
 
 from __future__ import annotations
@@ -109,7 +109,11 @@ class Stream:
         self._values = ValuesAbove(kg._values, self._terms)
         self._datasets: dict[frozenset[tuple[str, Window]], Dataset] = {}
         self._slides: dict[int, int] = {}
-        self._now = self._latest = _NEVER
+        self._now = _NEVER
+        self._ticked = False
+        """Whether there has been a tick; until then the clock stands where the first may come."""
+        self._latest: dict[str, int] = {}
+        """The latest timestamp of each stream."""
         self._forget_at = FORGET_FROM
         if self.declared:
             self._dataset(self.declared)
@@ -180,21 +184,22 @@ class Stream:
             self._arrive(name, Arrived(relation, columns, instants), on_late)
 
     def _arrive(self, name: str, part: Arrived, on_late: OnLate | None) -> None:
-        """Let facts wait that are in time; of the others tell. The watermark rises with every fact."""
+        """Let facts wait that are in time; of the others tell. What is late is so by the facts of its own stream before it."""
         if not len(part.times):
             return
-        before = np.maximum.accumulate(np.concatenate([[self._latest], part.times[:-1]]))
-        passed = np.maximum(before, self._now) - self.lateness
+        before = np.maximum.accumulate(np.concatenate([[self._latest.get(name, _NEVER)], part.times]))
+        passed = np.maximum(before[:-1], self._now if self._ticked else _NEVER) - self.lateness
         late = part.times < passed - passed % (self._period or SECOND)
-        self._latest = max(self._latest, int(part.times.max()))
+        self._latest[name] = int(before[-1])
         if late.any():
             self.late += int(late.sum())
             if on_late is not None:
                 on_late(self._shown(name, part.where(late)))
             part = part.where(~late)
-        if self._now == _NEVER and len(part.times):
+        if not self._ticked and len(part.times):
             first = int(part.times[0]) - self.lateness
-            self._now = first - first % (self._period or SECOND)
+            first -= first % (self._period or SECOND)
+            self._now = first if self._now == _NEVER else min(self._now, first)
         for dataset in self._datasets.values():
             if name in dataset.waiting and len(part.times):
                 dataset.waiting[name].append(part)
@@ -226,13 +231,13 @@ class Stream:
     @property
     def watermark(self) -> int | float | None:
         """The latest timestamp less the allowed lateness: no earlier fact is waited for."""
-        return None if self._latest == _NEVER else seconds_of(self._latest - self.lateness)
+        return seconds_of(max(self._latest.values()) - self.lateness) if self._latest else None
 
     @property
     def behind(self) -> tuple[int, int | float]:
         """How many facts wait, and how many seconds the last tick is behind the latest of them."""
         waiting = max((dataset.behind for dataset in self._datasets.values()), default=0)
-        return waiting, seconds_of(max(0, self._latest - self._now)) if waiting else 0
+        return waiting, seconds_of(max(0, max(self._latest.values()) - self._now)) if waiting and self._latest else 0
 
     @property
     def _period(self) -> int:
@@ -247,11 +252,11 @@ class Stream:
         """
         if to is not None:
             end = instant_of(to)
-        elif self._latest == _NEVER:
+        elif not self._latest:
             return iter(())
         else:
-            period = self._period or SECOND
-            end = (self._latest // period + 1) * period if final else self._latest - self.lateness
+            period, latest = self._period or SECOND, max(self._latest.values())
+            end = (latest // period + 1) * period if final else latest - self.lateness
         ticks = self._ticks(end)
         return ticks if self.queries else iter(list(ticks))
 
@@ -260,6 +265,7 @@ class Stream:
             self._now = end - end % (self._period or SECOND) - (self._period or SECOND)
         while (period := self._period) and self._now + period <= end:
             now = self._now = (self._now // period + 1) * period
+            self._ticked = True
             self._refresh()
             for dataset in self._datasets.values():
                 if dataset.moves_at(now):
