@@ -14,8 +14,9 @@ from typing import Any
 
 from evergraph.engines.arrays import U64, Array, Column, Words
 from evergraph.engines.fixpoint import Found
-from evergraph.engines.kernel import Kernel, Relations, Table
+from evergraph.engines.kernel import Kernel, Relations
 from evergraph.engines.marks import Marks, rank_of
+from evergraph.engines.table import Table
 from evergraph.plan.model import Key, PlanAtom, PlanRule
 
 

@@ -20,13 +20,14 @@ from evergraph.engines.arrays import U64, Array, Arrays, Column, Words
 from evergraph.engines.delta import Delta, gathered
 from evergraph.engines.equality.names import Names
 from evergraph.engines.relation import Relation, Run
+from evergraph.engines.table import Table, stacked
 from evergraph.plan.locality import HERE
 from evergraph.plan.model import Key, PlanAtom, PlanFilter, PlanRule, Value
 
 Relations = Mapping[Key, Relation]
 Emit = Callable[[Key, Words], None]
 """Takes derived rows of one relation, with repetitions, in no order."""
-Take = Callable[["Table"], None]
+Take = Callable[[Table], None]
 """Takes bindings of rule instances, in no order."""
 
 
@@ -44,42 +45,6 @@ class Values(Protocol):
     """What filters ask of terms: a mask for two columns of ids."""
 
     def compare(self, operator: str, left: Array, right: Array) -> Array: ...
-
-
-class Table:
-    """Bindings: a column per variable; a variable with one value everywhere is a scalar in `fixed`."""
-
-    __slots__ = ("columns", "count", "fixed")
-
-    def __init__(self, count: int, columns: dict[str, Array], fixed: dict[str, Any]) -> None:
-        self.count, self.columns, self.fixed = count, columns, fixed
-
-    def value(self, term: Value) -> Column | None:
-        """A scalar, an array, or None for a variable that is not bound."""
-        if isinstance(term, int):
-            return U64(term)
-        found = self.columns.get(term)
-        return found if found is not None else self.fixed.get(term)
-
-    def binds(self, term: Value) -> bool:
-        return isinstance(term, int) or term in self.columns or term in self.fixed
-
-    def take(self, index: Array) -> Table:
-        """Rows by index or by mask."""
-        columns = {v: c[index] for v, c in self.columns.items()}
-        chosen = next(iter(columns.values()), None)
-        if chosen is None:
-            return Table(int(index.sum()) if index.dtype == bool else len(index), {}, self.fixed)
-        return Table(len(chosen), columns, self.fixed)
-
-    def keep(self, needed: frozenset[str]) -> Table:
-        if needed.issuperset(self.columns) and needed.issuperset(self.fixed):
-            return self
-        return Table(
-            self.count,
-            {v: c for v, c in self.columns.items() if v in needed},
-            {v: c for v, c in self.fixed.items() if v in needed},
-        )
 
 
 class Kernel:
@@ -402,7 +367,7 @@ class _Evaluation:
                 parts.append(self._search(table, run, minus, order, keys, args, wanted, again))
             else:
                 parts.append(self._slice(table, run, minus, order, keys, args, wanted, again))
-        return _stack(self.xp, parts)
+        return stacked(self.xp, parts)
 
     def _semijoin(self, table: Table, values: list[Column], relation: Relation) -> Table:
         """Every argument is bound: keep the rows that are in the relation."""
@@ -525,18 +490,3 @@ class _Evaluation:
             if value in self.below:
                 keep &= ~((predicates == U64(value)) & self.below[value].contains(keys))
         return keep
-
-
-def _stack(xp: Any, parts: list[Table]) -> Table:
-    parts = [p for p in parts if p.count]
-    if not parts:
-        return Table(0, {}, {})
-    if len(parts) == 1:
-        return parts[0]
-    columns = {}
-    for name in {n for p in parts for n in p.columns}:
-        columns[name] = xp.concatenate(
-            [p.columns[name] if name in p.columns else xp.full(p.count, p.fixed[name], U64) for p in parts]
-        )
-    fixed = {n: v for n, v in parts[0].fixed.items() if n not in columns}
-    return Table(sum(p.count for p in parts), columns, fixed)

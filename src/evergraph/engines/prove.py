@@ -20,10 +20,11 @@ from typing import NamedTuple
 
 from evergraph.engines.delta import Delta
 from evergraph.engines.fixpoint import Found, head_limit
-from evergraph.engines.kernel import Kernel, Table
+from evergraph.engines.kernel import Kernel
 from evergraph.engines.relation import Relation, Run
 from evergraph.engines.retreat import rederive
 from evergraph.engines.sets import join, runs_of
+from evergraph.engines.table import Table
 from evergraph.plan.model import Key, PlanAtom, is_variable
 from evergraph.plan.schedule import Component
 

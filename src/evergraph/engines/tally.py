@@ -17,9 +17,10 @@ import numpy as np
 
 from evergraph.engines.arrays import LOW, SHIFT, U64, Array, Arrays, Column, Words
 from evergraph.engines.instances import highest_rank
-from evergraph.engines.kernel import Kernel, Relations, Table
+from evergraph.engines.kernel import Kernel, Relations
 from evergraph.engines.marks import Marks, rank_of
 from evergraph.engines.relation import Relation, Run
+from evergraph.engines.table import Table
 from evergraph.plan.model import Key, PlanAtom, PlanRule, Value
 
 PLANES_FROM, PLANES = 1 << 16, 1 << 10

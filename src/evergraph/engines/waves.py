@@ -23,10 +23,11 @@ from evergraph.engines.base import Keep
 from evergraph.engines.delta import Delta
 from evergraph.engines.fixpoint import Deltas, Fed, Fixpoint, turned_negations
 from evergraph.engines.instances import Instances
-from evergraph.engines.kernel import Kernel, Table
+from evergraph.engines.kernel import Kernel
 from evergraph.engines.marks import Marks, count_of, mark, rank_of
 from evergraph.engines.relation import Relation, Run
 from evergraph.engines.retreat import Doom, Retreat
+from evergraph.engines.table import Table
 from evergraph.engines.upkeep import Net, Relations
 from evergraph.plan.model import Key, PlanRule
 from evergraph.plan.schedule import Task

@@ -33,9 +33,10 @@ from evergraph.engines.base import Facts, Which
 from evergraph.engines.delta import Delta
 from evergraph.engines.holding import Holding
 from evergraph.engines.instances import folded
-from evergraph.engines.kernel import Kernel, Table, Values
+from evergraph.engines.kernel import Kernel, Values
 from evergraph.engines.marks import Marks
 from evergraph.engines.relation import Relation, Run
+from evergraph.engines.table import Table
 from evergraph.engines.windows.entering import Entering, entering, latest
 from evergraph.engines.windows.layered import layered
 from evergraph.engines.windows.lives import FOREVER, Lives
