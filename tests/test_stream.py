@@ -298,6 +298,20 @@ def test_windows_follow_the_graph_and_its_rules() -> None:
     assert (EX_("Centrale"), EX_("holds"), EX_("ann")) in stream
 
 
+@pytest.mark.parametrize("algorithm", ["expiry", "dred"])
+def test_what_the_graph_no_longer_says_the_window_may_still(algorithm: str) -> None:
+    kg = graph()
+    stream = kg.stream("RANGE 5s STEP 1s", algorithm=algorithm)
+    stream.push(is_in("Centrale", "Milano"), 0)
+    list(stream.advance(to=1))
+    kg.update(delete=is_in("Centrale", "Milano"))
+    held = []
+    for t in range(2, 8):
+        list(stream.advance(to=t))
+        held.append((EX_("Centrale"), EX_("isIn"), EX_("Milano")) in stream)
+    assert held == [True, True, True, True, False, False]
+
+
 def EX_(name: str) -> URIRef:
     return URIRef(EX + name)
 

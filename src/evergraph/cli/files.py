@@ -193,7 +193,7 @@ def _build(
     from evergraph.rules.model import Program
 
     program = Program.load(rules)
-    equality_of(equality, program)
+    equality_of(equality, program)  # a mistake in it is told before Spark starts
     tell_outside(program.outside, rules)
     files = [str(path) for path in expand(data)]
     rejects = Rejects() if on_error == OnError.SKIP else None

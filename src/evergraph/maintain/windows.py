@@ -76,7 +76,7 @@ class ByExpiry:
         return self.window.slide(nows[self.clock], entering.get(self.clock, {}), terms)
 
     def contents(self) -> Contents:
-        yield from ((self.clock, *rows) for rows in self.window.given.rows())
+        yield from ((self.clock, *rows) for lives in (self.window.given, self.window.covered) for rows in lives.rows())
 
 
 class ByUpdates:

@@ -10,7 +10,8 @@ Paper: Barbieri, Braga, Ceri, Della Valle, Grossniklaus: Incremental Reasoning o
 Symbols: P^Ins → `enter`, then the rows of each round's delta. P^New → `relations`. P^Old → rows of `Lives` whose end rises.
     P^- → what `Lives.leave` returns. [T] → ends.
 Invariant: between slides `lives` holds what follows from the graph and the facts in the window together and not from the graph
-    alone, and the end of each fact is that maximum; `given` holds the facts in the window and their ends.
+    alone, and the end of each fact is that maximum; `given` holds the facts in the window and their ends, but for those that
+    are explicit in the graph, which are in `covered`.
 Departures: the paper computes every end that a derivation has and drops all but the greatest at the end of a slide; here a
     round groups by head, so that only the greatest goes on. A fact that the graph has itself, explicit or derived, does not
     expire and is never followed.
@@ -76,7 +77,7 @@ class Expiring(Holding):
         self.kernel = Kernel(Arrays(xp), values)
         self.arrays = self.kernel.arrays
         self.below, self.below_explicit = relations, explicit
-        self.lives, self.given = Lives(self.arrays, width), Lives(self.arrays, width)
+        self.lives, self.given, self.covered = (Lives(self.arrays, width) for _ in range(3))
         self._all: dict[Key, Relation] = dict(relations)
         self._explicit: dict[Key, Relation] = dict(explicit)
 
@@ -87,7 +88,7 @@ class Expiring(Holding):
         """Drop what ends before `now`, take in what has entered, and draw its consequences; `terms` do not end."""
         kernel = self.kernel
         derivations, examined = kernel.derivations, kernel.examined
-        left, went = self.given.leave(now), self.lives.leave(now)
+        left, went, covered = self.given.leave(now), self.lives.leave(now), self.covered.leave(now)
         for key in left:
             self._show(self._explicit, self.below_explicit, self.given, key)
         for key in went:
@@ -109,32 +110,38 @@ class Expiring(Holding):
         entered = sum(len(run) for run, _ in enter.values())
         gone = sum(map(len, went.values()))
         derivations, examined = kernel.derivations - derivations, kernel.examined - examined
-        return Slid(entered, sum(map(len, left.values())), came, gone, rose - came, rounds, derivations, examined)
+        out = sum(len(run) for runs in (left, covered) for run in runs.values())
+        return Slid(entered, out, came, gone, rose - came, rounds, derivations, examined)
 
     def _sizes(self) -> int:
         return sum(relation.count for relation in self.lives.relations.values())
 
     def _give(self, key: Key, run: Run, ends: Array) -> None:
-        """Facts of the window itself; what the graph says too is not the window's to give or take."""
-        better, new = self._better(self.given, self.below_explicit, key, run.words, ends)
-        if bool(better.any()):
-            self.given.put(key, run.arity, tuple(w[better] for w in run.words), ends[better], new[better])
-            self._show(self._explicit, self.below_explicit, self.given, key)
+        """Facts of the window itself. What the graph says too is kept apart, for when the graph no longer does."""
+        known = self.below_explicit.get(key)
+        there = known.contains(run.words) if known is not None else self.arrays.xp.zeros(len(run), bool)
+        for lives, mine in ((self.given, ~there), (self.covered, there)):
+            before = lives.of(key, run.words)
+            better = mine & (ends > before)
+            if bool(better.any()):
+                new = before[better] < U64(lives.now)
+                lives.put(key, run.arity, tuple(w[better] for w in run.words), ends[better], new)
+        self._show(self._explicit, self.below_explicit, self.given, key)
 
-    def _better(self, lives: Lives, below: Mapping[Key, Relation], key: Key, words: Words, ends: Array) -> tuple[Array, Array]:
+    def _better(self, key: Key, words: Words, ends: Array) -> tuple[Array, Array]:
         """Which of these rows would come or live longer, and which of them are not there yet."""
-        before = lives.of(key, words)
-        new = before < U64(lives.now)
+        before = self.lives.of(key, words)
+        new = before < U64(self.lives.now)
         better = ends > before
-        if key in below and bool(new.any()):
-            better[new] &= ~below[key].contains(tuple(w[new] for w in words))
+        if key in self.below and bool(new.any()):
+            better[new] &= ~self.below[key].contains(tuple(w[new] for w in words))
         return better, new
 
     def _absorb(self, found: _Found) -> Entering:
         """Keep what is better than what there is; returns it."""
         deltas: dict[Key, tuple[Run, Array]] = {}
         for key, arity, words, ends in found.best():
-            better, new = self._better(self.lives, self.below, key, words, ends)
+            better, new = self._better(key, words, ends)
             if bool(better.any()):
                 rows, later = tuple(w[better] for w in words), ends[better]
                 self.lives.put(key, arity, rows, later, new[better])
