@@ -34,6 +34,7 @@ from evergraph.stream.window import Window
 
 if TYPE_CHECKING:
     from evergraph.graph import KnowledgeGraph
+    from evergraph.stream.spark import Writer
 
 CAPACITY = 1_000_000
 """Facts that may wait: a stream that is not advanced refuses more than so many."""
@@ -217,6 +218,14 @@ class Stream:
             names = ", ".join(f"<{n}>" for n in self.streams) or "none"
             raise UserError("EG604", f"no stream is called <{name}>" if stream else "which stream?", f"there are {names}")
         return name
+
+    def writeStream(self, frame: Any) -> Writer:
+        """Run the queries over a streaming DataFrame of Spark: subject, predicate, object, timestamp, and stream if there are
+        several. Terms are in N-Triples syntax. See `stream.spark`.
+        """
+        from evergraph.stream.spark import Writer
+
+        return Writer(self, frame)
 
     # -- time --------------------------------------------------------------------------------------------------------
 
