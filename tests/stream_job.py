@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from evergraph import KnowledgeGraph, Program
-from evergraph.stream import Stream
+from evergraph.stream import Stream, checkpoint, sinks
 from evergraph.stream import spark as job
 from evergraph.stream.sinks import Delta, Files
+from survival import forked
 
 EX = "http://example/"
 POSITIONS, DELAYS = f"{EX}positions", f"{EX}delays"
@@ -115,10 +120,71 @@ def die_after(times: int, *functions: tuple[Any, str]) -> None:
 STEPS = {"answers": [(Files, "write"), (Delta, "write")], "state": [(job, "save")]}
 """A job may die when the answers of a batch are written and its state is not, or when Spark has not noted that it is done."""
 
-if __name__ == "__main__":
-    from evergraph.engines.spark import make_session
 
-    folder, step, times = sys.argv[1:]
-    session = make_session("local[2]")
-    die_after(int(times), *STEPS[step])
-    run(session, Path(folder), "parquet", "delta")
+class Batch:
+    """What a job takes of a frame."""
+
+    def __init__(self, rows: list[dict[str, Any]]) -> None:
+        self.rows = rows
+
+    def toArrow(self) -> pa.Table:
+        columns = {name: [row[name] for row in self.rows] for name in ("subject", "predicate", "object", "timestamp", "stream")}
+        return pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()})
+
+
+def run_here(folder: Path, kind: str, files: list[list[dict[str, Any]]]) -> None:
+    """The same in process, with a file that notes the batches that are done, as Spark does."""
+    done = folder / "done"
+    task = job.Job(make_stream(folder.parent / "store", QUERIES[:2]), folder / "checkpoint")
+    task.sink = Delta(str(folder / "out"), task.application) if kind == "delta" else Files(folder / "out", kind, {})
+    for number in range(int(done.read_text()) if done.exists() else 0, len(files)):
+        task(Batch(files[number]), number)
+        checkpoint.write_whole(done, lambda path, number=number: path.write_text(str(number + 1)))  # type: ignore[misc]
+
+
+def warm_up() -> None:
+    """What is imported and parsed at first use, once here and not in every child."""
+    import pandas  # noqa: F401
+
+    stream = KnowledgeGraph(PROGRAM).stream(lateness="1s")
+    for text in QUERIES[:2]:
+        stream.register(text)
+    for one in some_rows()[0]:
+        stream.push(f"{one['subject']} {one['predicate']} {one['object']} .", one["timestamp"], POSITIONS)
+    sinks.tables_of(stream.advance())
+
+
+def kill_at_every_step(parent: str, kind: str) -> int:
+    """Kill a job at its first step, at its second, … until it gets through, and let another one go on; returns how many."""
+    files = some_rows()[:2]
+    warm_up()
+    for number in count(1):
+        folder = Path(parent, str(number))
+
+        def work(folder: Path = folder, number: int = number) -> int:
+            die_after(number, (Path, "replace"), (Path, "rename"), (shutil, "rmtree"), (sinks, "write_deltalake"))
+            run_here(folder, kind, files)
+            return 0
+
+        def go_on(folder: Path = folder) -> int:
+            run_here(folder, kind, files)
+            return 0
+
+        ended = forked(work)
+        assert ended in (0, -signal.SIGKILL), ended
+        assert forked(go_on) == 0, number
+        if ended == 0:
+            return number
+    raise AssertionError("unreachable")
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "everywhere":
+        print(kill_at_every_step(*sys.argv[2:]))
+    else:
+        from evergraph.engines.spark import make_session
+
+        step, times, parent = sys.argv[1:]
+        session = make_session("local[2]")
+        die_after(int(times), *STEPS[step])
+        run(session, Path(parent), "parquet", "delta")

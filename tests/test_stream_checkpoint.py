@@ -124,6 +124,17 @@ def test_facts_of_any_arity_and_a_graph_that_has_changed_in_between(tmp_path: Pa
         assert list(new.advance(to=to)) == [] and new.graph.counts()["isIn"] == count, to
 
 
+def test_facts_that_wait_keep_their_order(tmp_path: Path) -> None:
+    """Of those that happened at once, the last that came is the last triple."""
+    kg = KnowledgeGraph(Program.parse(IS_IN))
+    stream = kg.stream("RANGE TRIPLES 2")
+    for text in ("isIn(1, 2) .", "isIn(3, 4) .", "seen(1) .", "isIn(5, 6) ."):
+        stream.push(text, 1)
+    again(stream, new := kg.stream("RANGE TRIPLES 2"), tmp_path / "1")
+    assert list(new.advance(to=2)) == [] and new.graph.counts() == {"seen": 1, "isIn": 1}
+    assert [tuple(map(int, row)) for row in new.graph.relation("isIn")] == [(5, 6)]
+
+
 def test_blank_nodes_of_a_later_file_are_new(tmp_path: Path) -> None:
     (tmp_path / "data.ttl").write_text("_:b <http://example.org/p> 1 .")
     kg = KnowledgeGraph("rdfs")

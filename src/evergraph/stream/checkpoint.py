@@ -189,10 +189,15 @@ def save(state: State, folder: Path) -> None:
         write_whole(half / f"{name}.arrow", partial(_write_arrow, table))
     document = json.dumps({**state.about, "previous": list(state.previous)}, indent=1)
     write_whole(half / "state.json", lambda path: path.write_text(document, encoding="utf-8"))
-    if folder.exists():
-        shutil.rmtree(folder)
+    remove(folder)
     half.rename(folder)
     _sync(folder.parent)
+
+
+def remove(folder: Path) -> None:
+    """Remove a state that may be there, whole or not at all."""
+    if folder.exists():
+        shutil.rmtree(folder.rename(folder.with_name(f".{folder.name}.old")))
 
 
 def load(folder: Path) -> State:

@@ -141,9 +141,17 @@ def _predicate(value: Any) -> str:
 def _rejected(table: pa.Table, reasons: list[str]) -> pa.Table:
     """Rows as text, as far as they have the columns."""
     columns = [
-        [None if value is None else str(value) for value in table.column(name).to_pylist()]
+        [None if value is None else str(value) for value in _values(table.column(name))]
         if name in table.column_names
         else [None] * len(reasons)
         for name in REJECTED.names[:-1]
     ]
     return pa.table([pa.array(column, pa.string()) for column in (*columns, reasons)], schema=REJECTED)
+
+
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    """Timestamps as text, those that have no year as microseconds."""
+    if not pa.types.is_timestamp(column.type):
+        return list(column.to_pylist())
+    micros = column.cast(pa.timestamp("us", column.type.tz), safe=False).cast(pa.int64()).to_pylist()
+    return [text_of(instant) if instant is not None and FIRST <= instant < LAST else instant for instant in micros]

@@ -37,7 +37,7 @@ import pyarrow.parquet as pq
 from evergraph.errors import UserError
 from evergraph.inputs import COLUMNS
 from evergraph.stream.answers import Answers
-from evergraph.stream.checkpoint import load, restore, save, state_of, write_whole
+from evergraph.stream.checkpoint import load, remove, restore, save, state_of, write_whole
 from evergraph.stream.csparql import parse_continuous
 from evergraph.stream.rows import REJECTED, Rows, late, sort_out
 from evergraph.stream.sinks import Console, Delta, Files, Sink, tables_of
@@ -99,9 +99,18 @@ class Writer:
         self._trigger = when
         return self
 
-    def start(self, path: Any = None, **options: Any) -> Any:
+    def start(
+        self,
+        path: Any = None,
+        format: str | None = None,
+        outputMode: str | None = None,
+        queryName: str | None = None,
+        **options: Any,
+    ) -> Any:
         """Begin, or go on where a checkpoint says; returns Spark's `StreamingQuery`."""
-        self.options(**options)
+        self.options(**options).format(format or self._format).outputMode(outputMode or "append").queryName(
+            queryName or self._name
+        )
         if (running := _running.get(self._stream)) is not None and running.isActive:
             hint = "stop it first, or read both sources as one: frame.unionByName(other)"
             raise UserError("EG604", "the stream is run by another streaming query", hint)
@@ -110,7 +119,8 @@ class Writer:
         checkpoint = self._checkpoint()
         job = Job(self._stream, checkpoint)
         job.sink = self._sink(path or self._options.get("path"), job.application)
-        writer = self._frame.writeStream.foreachBatch(job).option("checkpointLocation", str(checkpoint))
+        wanted = [name for name in (*COLUMNS, "timestamp", "stream") if name in self._frame.columns]
+        writer = self._frame.select(*wanted).writeStream.foreachBatch(job).option("checkpointLocation", str(checkpoint))
         writer = writer.trigger(**self._trigger) if self._trigger else writer
         query = (writer.queryName(self._name) if self._name else writer).start()
         _running[self._stream] = query
@@ -150,6 +160,8 @@ class Job:
         """Take up the last state that there is; without one, the stream as it is now is what batch 0 finds."""
         self.stream, self.folder = stream, checkpoint / "evergraph"
         self._thread = threading.get_ident()
+        for left in self.folder.glob("state/.*"):  # by a job that was killed
+            shutil.rmtree(left)
         self._next: int | None = max(self._states(), default=None)
         """The batch that the stream is ready for."""
         if self._next is not None:
@@ -176,7 +188,7 @@ class Job:
         save(state_of(self.stream), self._state(batch + 1))
         self._next = batch + 1
         for old in sorted(self._states())[:-KEPT]:
-            shutil.rmtree(self._state(old))
+            remove(self._state(old))
 
     def _answers(self, rows: Rows, on_late: Callable[[pa.Table], None]) -> list[Answers]:
         """Push rows, which are in order, and advance to the watermark. No row makes another one late that is in its batch."""
