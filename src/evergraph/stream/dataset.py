@@ -6,7 +6,7 @@ algorithm's (`maintain.windows`). A dataset answers whatever a graph does: it is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
 from typing import TYPE_CHECKING, Any
@@ -68,7 +68,7 @@ class Dataset(Reading):
         self.windows, self._asked = dict(windows), algorithm
         self.period = gcd(*(window.step for window in windows.values())) if windows else 0
         self.clocks = {name if window.counts else TIME for name, window in windows.items()}
-        self.nows = dict.fromkeys(self.clocks, end_of(0))
+        self.nows = dict.fromkeys(self.clocks or {TIME}, end_of(0))
         self.waiting: dict[str, list[Arrived]] = {name: [] for name in windows}
         self.last: Slid | None = None
         self.begin(kg, terms, values)
@@ -127,13 +127,24 @@ class Dataset(Reading):
         def translate(ids: Ids) -> Ids:
             return old.translate(ids, terms)
 
-        held = [(clock, key, relation.columns(), ends) for clock, key, relation, ends in self._sliding.contents()]
+        held = [(clock, name, [translate(c) for c in columns], ends) for clock, name, columns, ends in self.held()]
         self.waiting = {name: [part.renamed(translate) for part in parts] for name, parts in self.waiting.items()}
+        self.refill(kg, terms, values, held)
+
+    def held(self) -> Iterator[tuple[str, str, Sequence[Ids], Array]]:
+        """The facts in the windows: clock, relation, columns and the ends of their rows."""
+        for clock, key, relation, ends in self._sliding.contents():
+            name, columns = next(iter(together([(key, relation.columns())]).items()))
+            yield clock, name, columns, ends
+
+    def refill(
+        self, kg: KnowledgeGraph, terms: Overlay, values: ValuesAbove, held: Iterable[tuple[str, str, Sequence[Ids], Array]]
+    ) -> None:
+        """Begin again with these facts in the windows, whose ends have not passed. Cost: their consequences."""
         self.begin(kg, terms, values)
         found: dict[str, list[Part]] = {}
-        for clock, key, columns, ends in held:
-            name, rows = next(iter(together([(key, columns)]).items()))
-            found.setdefault(clock, []).append((name, [translate(column) for column in rows], ends))
+        for clock, name, columns, ends in held:
+            found.setdefault(clock, []).append((name, columns, ends))
         self._move({clock: entering(Arrays(), parts) for clock, parts in found.items()})
 
     @property

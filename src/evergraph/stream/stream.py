@@ -34,6 +34,7 @@ from evergraph.stream.window import Window
 
 if TYPE_CHECKING:
     from evergraph.graph import KnowledgeGraph
+    from evergraph.stream.spark import Writer
 
 CAPACITY = 1_000_000
 """Facts that may wait: a stream that is not advanced refuses more than so many."""
@@ -104,6 +105,8 @@ class Stream:
         self.queries: dict[str, Registered] = {}
         self.late = 0
         """Facts that came too late."""
+        self.rejected = 0
+        """Rows of streaming DataFrames that are no facts."""
         self._kg, self._edition = kg, kg._edition
         self._terms = Overlay(kg._dictionary)
         self._values = ValuesAbove(kg._values, self._terms)
@@ -221,6 +224,14 @@ class Stream:
             raise UserError("EG604", f"no stream is called <{name}>" if stream else "which stream?", f"there are {names}")
         return name
 
+    def writeStream(self, frame: Any) -> Writer:
+        """Run the queries over a streaming DataFrame of Spark: subject, predicate, object, timestamp, and stream if there are
+        several. Terms are in N-Triples syntax. See `stream.spark`.
+        """
+        from evergraph.stream.spark import Writer
+
+        return Writer(self, frame)
+
     # -- time --------------------------------------------------------------------------------------------------------
 
     @property
@@ -305,13 +316,18 @@ class Stream:
         own = len(self._terms) - self._terms.start
         if self._kg._edition == self._edition and own < self._forget_at:
             return
-        self._edition = self._kg._edition
-        self._terms = Overlay(self._kg._dictionary)
-        self._values = ValuesAbove(self._kg._values, self._terms)
+        self._renew_terms(self._terms.scopes)
         for dataset in self._datasets.values():
             dataset.renew(self._kg, self._terms, self._values)
             self._slides[id(dataset)] += 1
         self._forget_at = max(FORGET_FROM, FORGET_SHARE * (len(self._terms) - self._terms.start))
+
+    def _renew_terms(self, scopes: int) -> None:
+        """Terms above the graph's as they are now; the blank nodes of so many files have their names already."""
+        self._edition = self._kg._edition
+        self._terms = Overlay(self._kg._dictionary)
+        self._terms.scopes = max(self._terms.scopes, scopes)
+        self._values = ValuesAbove(self._kg._values, self._terms)
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
@@ -352,6 +368,7 @@ class Stream:
             "now": self.now,
             "watermark": self.watermark,
             "late": self.late,
+            "rejected": self.rejected,
             "waiting": self.behind[0],
             "behind": self.behind[1],
             "terms": len(self._terms) - self._terms.start,
