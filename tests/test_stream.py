@@ -236,12 +236,23 @@ def test_a_late_fact_goes_on_time() -> None:
     assert held == [2, 2, 1, 0, 0]
 
 
-def test_a_gap_is_crossed_tick_by_tick() -> None:
+def test_a_gap_in_which_nobody_is_told_anything_costs_nothing() -> None:
     stream = KnowledgeGraph(Program()).stream()
     stream.register("REGISTER QUERY q AS SELECT ISTREAM ?x FROM STREAM <x:s> [RANGE 2s STEP 1s] WHERE { ?x <x:p> ?y }")
     stream.push("<x:a> <x:p> <x:o> .", 0)
-    stream.push("<x:b> <x:p> <x:o> .", 5000)
-    assert [a.timestamp for a in stream.advance(final=True)] == [1, 5001]
+    stream.push("<x:b> <x:p> <x:o> .", 10**9)
+    assert [a.timestamp for a in stream.advance(final=True)] == [1, 10**9 + 1]
+    assert [str(s) for s, _, _ in stream.graph.explicit] == ["x:b"]
+    list(stream.advance(to=2 * 10**9))
+    assert len(stream) == 0 and stream.now == 2 * 10**9
+
+
+def test_what_is_gone_is_told_at_its_tick_however_quiet_it_was_before() -> None:
+    stream = KnowledgeGraph(Program()).stream()
+    stream.register("REGISTER QUERY q AS SELECT DSTREAM ?x FROM STREAM <x:s> [RANGE 100s STEP 1s] WHERE { ?x <x:p> ?y }")
+    stream.push("<x:a> <x:p> <x:o> .", 0)
+    stream.push("<x:b> <x:p> <x:o> .", 7)
+    assert [(a.timestamp, len(a)) for a in stream.advance(to=1000)] == [(101, 1), (108, 1)]
 
 
 def test_ticks_that_nobody_asked_for_are_not_lost() -> None:
@@ -251,6 +262,16 @@ def test_ticks_that_nobody_asked_for_are_not_lost() -> None:
     next(stream.advance(to=5))
     stream.advance(to=6)
     assert [a.timestamp for a in stream.advance(to=7)] == [2, 3, 4, 5, 6, 7]
+
+
+def test_a_tick_that_was_taken_in_part_goes_on() -> None:
+    stream = KnowledgeGraph(Program()).stream()
+    for name in "abc":
+        stream.register(f"REGISTER QUERY {name} AS SELECT ?x FROM STREAM <x:s> [RANGE 2s STEP 1s] WHERE {{ ?x <x:p> ?y }}")
+    stream.push("<x:a> <x:p> <x:o> .", 0)
+    next(stream.advance(to=2))
+    assert [(a.query, a.timestamp) for a in stream.advance(to=2)] == [("b", 1), ("c", 1), ("a", 2), ("b", 2), ("c", 2)]
+    assert stream
 
 
 def test_a_stream_that_is_not_advanced_says_how_far_behind_it_is() -> None:
@@ -441,9 +462,10 @@ def test_answers_as_columns() -> None:
     )
     stream.push('<x:a> <x:p> <x:o> . \n <x:b> <x:p> <x:o> . \n <x:b> <x:n> "7" .', 0)
     (answers,) = stream.advance(to=1)
+    at = datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)
     assert sorted(answers.to_arrow().to_pylist(), key=str) == [
-        {"time": "1970-01-01T00:00:01Z", "query": "q", "x": "<x:a>", "n": None},
-        {"time": "1970-01-01T00:00:01Z", "query": "q", "x": "<x:b>", "n": '"7"'},
+        {"time": at, "query": "q", "change": "all", "x": "<x:a>", "n": None},
+        {"time": at, "query": "q", "change": "all", "x": "<x:b>", "n": '"7"'},
     ]
-    assert answers.time == datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC) and len(answers) == 2 and answers.change == "all"
+    assert answers.time == at and len(answers) == 2 and answers.change == "all"
     assert sorted((str(row.x), row.n) for row in answers)[1] == ("x:b", Literal("7"))

@@ -46,6 +46,9 @@ class Sliding(Protocol):
     def contents(self) -> Contents:
         """The facts in the window, by clock."""
 
+    def due(self) -> dict[str, int]:
+        """When, by each clock, a fact may leave; no clock is there if none ever does."""
+
 
 def why_not_expiry(program: Program, plan: Plan, clocks: int) -> UserError | None:
     """What stands against keeping windows by expiry."""
@@ -77,6 +80,10 @@ class ByExpiry:
 
     def contents(self) -> Contents:
         yield from ((self.clock, *rows) for lives in (self.window.given, self.window.covered) for rows in lives.rows())
+
+    def due(self) -> dict[str, int]:
+        lives = (self.window.given, self.window.covered, self.window.lives)
+        return {self.clock: min(some)} if (some := [one.due for one in lives if one.due is not None]) else {}
 
 
 class ByUpdates:
@@ -118,6 +125,9 @@ class ByUpdates:
 
     def contents(self) -> Contents:
         yield from ((clock, *rows) for clock, lives in self.given.items() for rows in lives.rows())
+
+    def due(self) -> dict[str, int]:
+        return {clock: lives.due for clock, lives in self.given.items() if lives.due is not None}
 
     def _give(self, lives: Lives, key: Key, run: Run, ends: Array) -> Run:
         """Facts of a window; returns those that were not in it."""

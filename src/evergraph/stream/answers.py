@@ -17,8 +17,11 @@ from evergraph.sparql.answers import Answers as Result
 from evergraph.sparql.lexicon import Lexicon, rdflib_terms
 from evergraph.sparql.solutions import UNBOUND, Solutions
 from evergraph.stream.csparql import Report
-from evergraph.stream.times import datetime_of, seconds_of, text_of
+from evergraph.stream.times import datetime_of, seconds_of
 from evergraph.terms import Dictionary, Ids
+
+OWN = ("time", "query", "change")
+"""Columns that say which answers these are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +58,20 @@ class Answers:
         return bool(self.result)
 
     def to_arrow(self) -> pa.Table:
-        """The answers as columns of N-Triples terms, with the tick and the query before them."""
+        """`time`, `query` and `change`, then the answers as columns of N-Triples terms; an ASK has the column `answer`.
+
+        A variable called like one of the first three gets an underscore.
+        """
         table = self.result.to_arrow()
-        for name, value in (("query", self.query), ("time", text_of(self.instant))):
-            table = table.add_column(0, name, pa.array([value] * table.num_rows, pa.string()))
-        return table
+        size = table.num_rows
+        own = [
+            pa.array([self.instant] * size, pa.timestamp("us", "UTC")),
+            pa.array([self.query] * size, pa.string()),
+            pa.array([self.change] * size, pa.string()),
+        ]
+        names = [f"{name}_" if name.lower() in OWN else name for name in table.column_names]
+        columns = [column if pa.types.is_boolean(column.type) else column.cast(pa.string()) for column in table.columns]
+        return pa.table([*own, *columns], names=[*OWN, *names])
 
 
 def changed(report: Report, kind: str, before: pa.Table, now: pa.Table) -> Result | None:

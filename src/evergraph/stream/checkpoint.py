@@ -61,6 +61,7 @@ def state_of(stream: Stream) -> State:
         "format": FORMAT,
         "stream": identity(stream),
         "now": stream._now,
+        "ticked": stream._ticked,
         "latest": stream._latest,
         "late": stream.late,
         "rejected": stream.rejected,
@@ -90,7 +91,7 @@ def restore(stream: Stream, state: State) -> None:
         held = [(name, relation, columns, _ends(at)) for place, name, relation, columns, at in mine if place == HELD]
         dataset.refill(stream._kg, stream._terms, stream._values, held)
         stream._slides[id(dataset)] += 1
-    stream._now, stream._latest = about["now"], about["latest"]
+    stream._now, stream._ticked, stream._latest = about["now"], about["ticked"], dict(about["latest"])
     stream.late, stream.rejected = about["late"], about["rejected"]
     for name, registered in stream.queries.items():
         registered.previous = state.previous.get(name, pa.table({}))

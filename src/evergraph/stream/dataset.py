@@ -161,6 +161,12 @@ class Dataset(Reading):
         """Whether a window ends at an instant, or a late fact belongs into one that has ended before."""
         return any(now % window.step == 0 or self._awaited(name, window.end(now)) for name, window in self.windows.items())
 
+    def quiet_until(self, now: int, end: int) -> int:
+        """An instant until which no window gains or loses a fact; none after `end` is asked for. Cost: what waits."""
+        times = [int(part.times.min()) for parts in self.waiting.values() for part in parts]
+        due = self._sliding.due().get(TIME)
+        return min([end, *times, *([instant_of(due)] if due is not None else [])])
+
     def _awaited(self, name: str, end: int) -> bool:
         return any(bool((part.times < end).any()) for part in self.waiting[name])
 

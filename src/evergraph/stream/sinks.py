@@ -25,7 +25,6 @@ from evergraph.stream.answers import Answers
 from evergraph.stream.checkpoint import write_whole
 from evergraph.stream.times import text_of
 
-OWN = ("time", "query", "change")
 Tables = Mapping[str, pa.Table]
 
 
@@ -38,23 +37,10 @@ def tables_of(answers: Iterable[Answers]) -> dict[str, pa.Table]:
     """Answers of several ticks by query; of those that have none there is nothing."""
     found: dict[str, list[pa.Table]] = {}
     for one in answers:
-        table = _table(one)
+        table = one.to_arrow()
         if table.num_rows:
             found.setdefault(one.query, []).append(table)
     return {name: pa.concat_tables(tables) for name, tables in found.items()}
-
-
-def _table(answers: Answers) -> pa.Table:
-    table = answers.result.to_arrow()
-    size = table.num_rows
-    own = [
-        pa.array([answers.instant] * size, pa.timestamp("us", "UTC")),
-        pa.array([answers.query] * size, pa.string()),
-        pa.array([answers.change] * size, pa.string()),
-    ]
-    names = [f"{name}_" if name.lower() in OWN else name for name in table.column_names]
-    columns = [column if pa.types.is_boolean(column.type) else column.cast(pa.string()) for column in table.columns]
-    return pa.table([*own, *columns], names=[*OWN, *names])
 
 
 class Files:

@@ -194,12 +194,8 @@ class Job:
         """Push rows, which are in order, and advance to the watermark. No row makes another one late that is in its batch."""
         stream, found = self.stream, list[Answers]()
         for some in rows.slices(min(MOST_ROWS, stream.capacity)):
-            before = latest = stream._latest
             for name, triples, times in some.by_stream():
-                stream._latest = before
                 stream.push(triples, times, name, on_late)
-                latest = max(latest, stream._latest)
-            stream._latest = latest
             found += stream.advance()
         return found
 

@@ -115,6 +115,8 @@ class Stream:
         self._now = _NEVER
         self._ticked = False
         """Whether there has been a tick; until then the clock stands where the first may come."""
+        self._due: list[Registered] = []
+        """Queries that have not been answered yet at the last tick."""
         self._latest: dict[str, int] = {}
         """The latest timestamp of each stream."""
         self._forget_at = FORGET_FROM
@@ -274,7 +276,9 @@ class Stream:
     def _ticks(self, end: int) -> Iterator[Answers]:
         if self._now == _NEVER:
             self._now = end - end % (self._period or SECOND) - (self._period or SECOND)
+        yield from self._told()
         while (period := self._period) and self._now + period <= end:
+            self._skip(end, period)
             now = self._now = (self._now // period + 1) * period
             self._ticked = True
             self._refresh()
@@ -282,9 +286,22 @@ class Stream:
                 if dataset.moves_at(now):
                     slid = dataset.slide(now)
                     self._slides[id(dataset)] += bool(slid.came or slid.went)
-            for registered in list(self.queries.values()):
-                if now % registered.every == 0 and (answers := self._answer(registered, now)) is not None:
-                    yield answers
+            self._due = [registered for registered in self.queries.values() if now % registered.every == 0]
+            yield from self._told()
+
+    def _told(self) -> Iterator[Answers]:
+        """What is left to tell of the last tick."""
+        while self._due:
+            if (answers := self._answer(self._due.pop(0), self._now)) is not None:
+                yield answers
+
+    def _skip(self, end: int, period: int) -> None:
+        """Pass over ticks at which nothing changes and so nobody is told anything; the one after them is computed."""
+        for registered in self.queries.values():
+            if registered.continuous.report == Report.ALL or registered.asked_at != self._slides[id(registered.dataset)]:
+                return
+        until = min([end - period, *(dataset.quiet_until(self._now, end) for dataset in self._datasets.values())])
+        self._now = max(self._now, until - until % period)
 
     def _answer(self, registered: Registered, now: int) -> Answers | None:
         continuous, dataset = registered.continuous, registered.dataset
@@ -344,6 +361,9 @@ class Stream:
     def __len__(self) -> int:
         """The number of triples, of the graph and of the windows, explicit and derived."""
         return len(self.graph)
+
+    def __bool__(self) -> bool:
+        return True
 
     def __contains__(self, triple: Any) -> bool:
         return triple in self.graph

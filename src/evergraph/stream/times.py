@@ -14,6 +14,7 @@ from evergraph.errors import UserError
 
 SECOND = 1_000_000
 UNITS = {
+    "us": 1,
     **dict.fromkeys(("ms", "msec", "millisecond", "milliseconds"), 1000),
     **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), SECOND),
     **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), 60 * SECOND),

@@ -83,4 +83,5 @@ class Window:
 
 
 def _shown(micros: int) -> str:
-    return f"{micros // SECOND}s" if micros % SECOND == 0 else f"{micros / 1000:g}ms"
+    unit, size = next((unit, size) for unit, size in (("s", SECOND), ("ms", 1000), ("us", 1)) if micros % size == 0)
+    return f"{micros // size}{unit}"

@@ -97,6 +97,12 @@ class Lives:
                     del self.relations[key], self._ends[key]
         return gone
 
+    @property
+    def due(self) -> int | None:
+        """No fact goes at or before this; None if none will go at all."""
+        self._enter()
+        return self._numbers[0] * self.width if self._numbers else None
+
     def rows(self) -> Iterator[tuple[Key, Relation, Array]]:
         """All facts, with the ends of their rows in order."""
         for key, relation in self.relations.items():
