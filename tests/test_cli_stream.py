@@ -264,7 +264,7 @@ def test_what_is_skipped_is_saved(run: Run, cars: Path) -> None:
         "oops",
         "# source.nt:4:1: not a timestamp: 'when'",
         at("when", "a", "park").strip(),
-        "# late",
+        "# error EG605: the fact came too late (hint: allow for it with --lateness)",
         at("1.25", "b", "park", f"<{POSITIONS}> ").strip(),
     ]
 

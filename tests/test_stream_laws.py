@@ -78,11 +78,11 @@ def follow(
             kg.update(insert=more, delete=gone)
             below = [fact for fact in below if fact not in gone] + [fact for fact in more if fact not in below]
         assert list(stream.advance(to=tick / 10**6)) == []
-        now = tick // period * period
-        if now != tick:
+        before, now = now, tick // period * period
+        if now == before:
             continue
-        graph = stream.graph
         by_stream = {name: one.contents(now, own) for name, one in slow.items()}
+        graph = stream.graph
         held: dict[Atom, int] = {}
         for contents in by_stream.values():
             for fact, end in contents.items():

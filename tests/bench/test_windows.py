@@ -357,7 +357,7 @@ def test_numbers_of_triples_that_differ_are_wrong(tmp_path: Path, monkeypatch: p
     assert [cell.status for cell in cells] == ["ok", "wrong", "ok"] and cells[1].line == "7 triples after step 2, not 6"
     monkeypatch.setattr(command, "_warm_up", lambda: None)
     monkeypatch.setattr(steps, "measure", lambda *_: [cells])
-    asked = command.Asked(300, [1.0], 1, 2000, 100, 5, None, 1, (), 0, 60, 0)
+    asked = command.Asked(300, [1.0], 1, 2000, 100, 5, None, 1, (), 0, 1, 60, 0)
     assert command.main(asked, ["figure7"], tmp_path, as_json=True) == 1
 
 

@@ -172,18 +172,21 @@ def windows(
     ticks: Annotated[int, typer.Option("--ticks", min=1, help="Ticks of that window to measure")] = 10_000,
     peer: Annotated[list[str] | None, typer.Option("--peer", help="An algorithm beside expiry; several times")] = None,
     peer_ticks: Annotated[int, typer.Option("--peer-ticks", min=0, help="Ticks of each; none with 0")] = 5,
-    part: Annotated[list[str] | None, typer.Option("--part", help="figure7 or mobility; by default both")] = None,
+    batches: Annotated[int, typer.Option("--batches", min=1, max=90, help="Micro-batches of Spark to measure")] = 30,
+    part: Annotated[
+        list[str] | None, typer.Option("--part", help="figure7, mobility or spark; several times; by default all")
+    ] = None,
     limit: Annotated[float, typer.Option("--limit", min=0.1, help="Seconds after which an algorithm is stopped")] = 120,
     seed: Seed = 0,
     out: Out = Path("bench-results"),
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Windows over streams: Figure 7 of Barbieri et al. 2010, and their mobility scenario tick by tick."""
+    """Windows over streams: Figure 7 of Barbieri et al. 2010, their mobility scenario tick by tick, and by Spark's batches."""
     from evergraph.bench.windows.command import PARTS, PEERS, Asked, main
     from evergraph.bench.windows.figure7 import SHARES
 
     peers = (peer or PEERS) if peer_ticks else ()
-    scenario = background, window, seconds, every, ticks, peers, peer_ticks
+    scenario = background, window, seconds, every, ticks, peers, peer_ticks, batches
     asked = Asked(facts, share or SHARES, steps, *scenario, limit, seed)
     raise typer.Exit(main(asked, part or list(PARTS), out, output == Output.JSON))
 

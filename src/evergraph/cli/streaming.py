@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from evergraph.formats.ntriples import BadLine
     from evergraph.stream.sources import Batch
 
+LATE = UserError("EG605", "the fact came too late", "allow for it with --lateness")
+
 
 class SourceFormat(StrEnum):
     NT = "nt"
@@ -170,7 +172,7 @@ class Skipped:
             columns = (facts.column(name).to_pylist() for name in ("subject", "predicate", "object", "stream"))
             for stamp, *triple, name in zip(stamps, *columns, strict=True):
                 graph = f" <{name}>" if name else ""
-                self._save(f"# late\n{seconds_of(stamp)} {' '.join(triple)}{graph} .\n")
+                self._save(f"# {LATE}\n{seconds_of(stamp)} {' '.join(triple)}{graph} .\n")
 
     def unread(self, name: str, count: int) -> None:
         self.unread_facts[name] = self.unread_facts.get(name, 0) + count

@@ -27,8 +27,9 @@ from evergraph.rules.model import TRIPLE
 from evergraph.sparql import View, query
 from evergraph.stream.answers import Answers, changed
 from evergraph.stream.csparql import Continuous, Form, Report, parse_continuous
-from evergraph.stream.dataset import Arrived, Dataset, Instants
+from evergraph.stream.dataset import Arrived, Dataset
 from evergraph.stream.overlay import Overlay, ValuesAbove
+from evergraph.stream.pushed import times_of, triples_of
 from evergraph.stream.times import SECOND, duration_of, instant_of, seconds_of
 from evergraph.stream.window import Window
 
@@ -172,9 +173,9 @@ class Stream:
         lateness are given to `on_late`, and counted. A mistake in the facts leaves the stream as it was.
         """
         name = self._stream_named(stream)
-        found = inputs.read(_triples(facts), self._terms)
+        found = inputs.read(triples_of(facts), self._terms)
         self._kg._check_arities({relation: len(columns) for relation, columns in found.items()})
-        times = _times(facts, timestamp)
+        times = times_of(facts, timestamp)
         if isinstance(times, np.ndarray):
             rows = {relation: len(columns[0]) if columns else 1 for relation, columns in found.items()}
             if rows not in ({TRIPLE: len(times)}, {}):
@@ -411,36 +412,6 @@ def _name(name: str) -> str:
 
 def _columns(part: Arrived) -> tuple[str, ...]:
     return inputs.COLUMNS if part.name == TRIPLE else tuple(f"{part.name}_{n}" for n in range(len(part.columns)))
-
-
-def _triples(facts: Any) -> Any:
-    """A frame without its timestamps."""
-    if isinstance(facts, pa.Table) and facts.column_names != list(inputs.COLUMNS):
-        return facts.select(inputs.COLUMNS)
-    if hasattr(facts, "columns") and "timestamp" in getattr(facts, "columns", ()):
-        return facts[list(inputs.COLUMNS)]
-    return facts
-
-
-def _times(facts: Any, timestamp: Any) -> int | Instants:
-    if timestamp is None:
-        frame = facts if isinstance(facts, pa.Table) else pa.Table.from_pandas(facts) if hasattr(facts, "iloc") else None
-        if frame is None or "timestamp" not in frame.column_names:
-            raise UserError("EG603", "the facts have no timestamp", "say when they happened: push(facts, timestamp)")
-        return micros(frame.column("timestamp"))
-    return timestamp.astype(np.int64) if isinstance(timestamp, np.ndarray) else instant_of(timestamp)
-
-
-def micros(column: Any) -> Instants:
-    """A column of timestamps, or of seconds since 1970, in microseconds."""
-    if pa.types.is_timestamp(column.type):
-        times = column.cast(pa.timestamp("us")).cast(pa.int64())
-    elif pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
-        return np.asarray(np.round(column.to_numpy() * SECOND), np.int64)
-    else:
-        return np.array([instant_of(value) for value in column.to_pylist()], np.int64)
-    found: Instants = times.to_numpy()
-    return found
 
 
 def _position(continuous: Continuous, name: str, source: str) -> Position | None:

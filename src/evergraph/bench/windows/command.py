@@ -1,4 +1,4 @@
-"""`evergraph bench windows`: Figure 7 and the mobility scenario; prints tables, writes `windows.json` and two charts.
+"""`evergraph bench windows`: Figure 7, the mobility scenario, Spark's micro-batches; tables, `windows.json` and two charts.
 
 The JSON is written anew after each share and part, so that what was measured is there when a later one fails. Exit code 1 if
 algorithms do not agree on the number of triples.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ from rich.table import Table
 
 from evergraph.bench import results
 from evergraph.bench.equality.command import one_core, say
-from evergraph.bench.windows import chart, steps, tables, ticks
+from evergraph.bench.windows import batches, chart, steps, tables, ticks
+from evergraph.bench.windows.batches import Batches
 from evergraph.bench.windows.figure7 import STAYS, experiments
 from evergraph.bench.windows.measures import ALGORITHMS, PAPER_CROSSINGS, Figure7
 from evergraph.bench.windows.steps import Cell
@@ -26,8 +28,9 @@ from evergraph.maintain.windows import WINDOW_ALGORITHMS
 
 PEERS = ("recompute", "dred", "counting", "backward-forward")
 NOTES = (
-    "one core; Figure 7: seconds of advance() alone, facts are encoded before, after each step all algorithms have the same "
-    "number of triples; the trees are ours, in the manner of the paper, which does not say how large its window is",
+    "one core, but for Spark's two; Figure 7: seconds of advance() alone, facts are encoded before; after each step all "
+    "algorithms have the same number of triples; the trees are ours, in the manner of the paper, which does not say how large "
+    "its window is",
     "mobility: ticks count from when the window is full and has turned over; query is Figure 2 answered anew at each, "
     "read the making of terms of all its answers",
 )
@@ -52,6 +55,8 @@ class Asked:
     ticks: int
     peers: Sequence[str]
     peer_ticks: int
+    batches: int
+    """Micro-batches of Spark beside each background."""
     limit: float
     seed: int
 
@@ -62,6 +67,7 @@ class Done:
 
     cells: list[Cell] = field(default_factory=list)
     ticks: Ticks | None = None
+    batches: list[Batches] = field(default_factory=list)
 
     @property
     def wrong(self) -> bool:
@@ -85,6 +91,8 @@ class Done:
             yield tables.ticks_table(self.ticks)
             if self.ticks.peers:
                 yield tables.peers_table(self.ticks)
+        if self.batches:
+            yield tables.batches_table(self.batches)
 
 
 def figure_7(asked: Asked, done: Done) -> Iterator[None]:
@@ -103,7 +111,14 @@ def mobility(asked: Asked, done: Done) -> Iterator[None]:
     yield
 
 
-PARTS: dict[str, Callable[[Asked, Done], Iterator[None]]] = {"figure7": figure_7, "mobility": mobility}
+def spark(asked: Asked, done: Done) -> Iterator[None]:
+    """Micro-batches beside a small background and the large one."""
+    sizes = sorted({max(1000, asked.background // 100), asked.background})
+    done.batches = batches.measure(sizes, asked.batches, max(1, asked.window // asked.seconds), say, asked.seed)
+    yield
+
+
+PARTS: dict[str, Callable[[Asked, Done], Iterator[None]]] = {"figure7": figure_7, "mobility": mobility, "spark": spark}
 """What there is to measure, in this order; a part comes back where there is something to save."""
 
 
@@ -113,9 +128,9 @@ def main(asked: Asked, parts: Sequence[str], out: Path, as_json: bool = False) -
         for name in (name for name in names if name not in known):
             raise UserError("EG302", f"no {what} is called {name!r}", f"use some of {', '.join(known)}")
     done, written = Done(), {}
-    with one_core():
-        _warm_up()
-        for part in (part for part in PARTS if part in parts):
+    for part in (part for part in PARTS if part in parts):
+        with nullcontext() if part == "spark" else one_core():
+            _warm_up()
             for _ in PARTS[part](asked, done):
                 written = _save(out, asked, done)
     chart.draw(done.figure, out / "windows.png")
@@ -144,5 +159,11 @@ def _save(out: Path, asked: Asked, done: Done) -> dict[str, Any]:
         {"one": one, "other": other, "shares": figure.crossings(one, other), "paper": paper}
         for (one, other), paper in PAPER_CROSSINGS.items()
     ]
-    found = {"stays": STAYS, "crossings": met, "mobility": done.ticks.as_dict() if done.ticks else None, "notes": done.notes}
+    found: dict[str, Any] = {
+        "stays": STAYS,
+        "crossings": met,
+        "mobility": done.ticks.as_dict() if done.ticks else None,
+        "notes": done.notes,
+    }
+    found["spark"] = [one.as_dict() for one in done.batches]
     return results.save(out / "windows.json", steps.as_rows(done.cells), asked=asdict(asked), **found)

@@ -13,6 +13,7 @@ from statistics import median
 from rich.table import Table
 
 from evergraph.bench.equality.tables import seconds
+from evergraph.bench.windows.batches import Batches
 from evergraph.bench.windows.measures import PAPER, PAPER_CROSSINGS, RECOMPUTE, Figure7
 from evergraph.bench.windows.steps import Cell
 from evergraph.bench.windows.ticks import SHOWN, Ticks, summary
@@ -70,6 +71,19 @@ def peers_table(found: Ticks) -> Table:
         usual, most = (median(slides), max(slides)) if slides else (None, None)
         factor = _factor(usual, median(own)) if own else "–"
         out.add_row(name, seconds(filling), f"{len(slides):,}", seconds(usual), seconds(most), factor)
+    return out
+
+
+def batches_table(found: Sequence[Batches]) -> Table:
+    """Medians and most of micro-batches, and of what they take beside the stream's own work."""
+    out = Table(title="Micro-batches of Spark Structured Streaming, seconds")
+    out.add_column("background", justify="right", no_wrap=True)
+    for name in ("triples", "batches", "batch", "most", "stream", "rest", "most"):
+        out.add_column(name, justify="right", no_wrap=True)
+    for one in found:
+        name = f"{one.background:,}" if one.background else "empty"
+        figures = (median(one.batch), max(one.batch), median(one.stream), median(one.rest), max(one.rest))
+        out.add_row(name, f"{one.triples:,}", f"{len(one.batch):,}", *map(seconds, figures))
     return out
 
 
