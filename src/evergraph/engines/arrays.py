@@ -190,6 +190,15 @@ class Arrays:
         at[at == len(row)] = 0
         return row[at] == key
 
+    def among(self, rows: Words, others: Words) -> Array:
+        """Which of these sorted distinct rows are among others, which are sorted and distinct too. Searches for the fewer."""
+        if len(others[0]) >= len(rows[0]):
+            return self.contains(others, rows)
+        mask = self.xp.zeros(len(rows[0]), bool)
+        at, there = self.places(rows, others)
+        mask[at[there]] = True
+        return mask
+
     def places(self, rows: Words, keys: Words) -> tuple[Array, Array]:
         """For each key, a place among the sorted rows, which are not none, and whether it stands there."""
         if len(rows) == 1:

@@ -59,7 +59,7 @@ class Marks(NamedTuple):
 
     def put(self, arrays: Arrays, words: Words, values: Array) -> Marks:
         """With these marks for these rows, which are in order. Cost: the marks that came later."""
-        keep = ~arrays.contains(words, self.more)
+        keep = ~arrays.among(self.more, words)
         kept = tuple(w[keep] for w in self.more)
         merged, order = arrays.merge_order(kept, words)
         return self._replace(more=merged, more_values=arrays.xp.concatenate([self.more_values[keep], values])[order])

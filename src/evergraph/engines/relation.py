@@ -96,19 +96,10 @@ class Run:
         """
         orders = {}
         for order, words in self._orders.items():
-            mask = self._among(words, other.in_order(order))
+            mask = self.arrays.among(words, other.in_order(order))
             mask = mask if keep else ~mask
             orders[order] = tuple(w[mask] for w in words)
         return self._with(orders)
-
-    def _among(self, words: Words, others: Words) -> Array:
-        """Which of these sorted rows are among others, which are sorted too."""
-        if len(others[0]) >= len(words[0]):
-            return self.arrays.contains(others, words)
-        mask = self.arrays.xp.zeros(len(words[0]), bool)
-        at, there = self.arrays.places(words, others)
-        mask[at[there]] = True
-        return mask
 
     def _with(self, orders: dict[Order, Words]) -> Run:
         natural = tuple(range(self.arity))
