@@ -214,7 +214,7 @@ def test_negation_is_refused_by_name_and_place() -> None:
         window_program(program)
     assert str(caught.value) == (
         "a.dlog:2:1: error EG606: negation has no expiry: out(?x) :- isIn(?x, ?y), NOT train(?x) . "
-        "(hint: leave out NOT, or maintain the window by another algorithm)"
+        "(hint: leave out NOT, or maintain the window by another algorithm: auto finds one)"
     )
 
 

@@ -72,7 +72,7 @@ BY_RELATION = {
 
 def window_program(program: Program) -> str:
     """The maintenance program of a window over a program, a line for each prefix and rule. Cost: linear in what it returns."""
-    check_positive(program)
+    raise_all(negating(program))
     names = Names(program)
     lines = [f"@prefix {prefix}: <{iri}> ." for prefix, iri in program.prefixes.items() if PREFIXES.get(prefix) != iri]
     lines += [line for name in names.arities for line in _of_relation(name, names)]
@@ -86,16 +86,14 @@ def given(program: Program) -> list[str]:
     return [names.of(name, end) for end in ("", "Ins") for name in names.arities]
 
 
-def check_positive(program: Program) -> None:
-    """Refuse rules that negate what may come and go, all of them at once."""
-    hint = "leave out NOT, or maintain the window by another algorithm"
-    raise_all(
-        [
-            UserError("EG606", f"negation has no expiry: {_said(rule, program.prefixes)}", hint, rule.position)
-            for rule in program.rules
-            if any(atom.relation not in BUILTIN_RELATIONS for atom in rule.negations)
-        ]
-    )
+def negating(program: Program) -> list[UserError]:
+    """The rules that negate what may come and go, as mistakes."""
+    hint = "leave out NOT, or maintain the window by another algorithm: auto finds one"
+    return [
+        UserError("EG606", f"negation has no expiry: {_said(rule, program.prefixes)}", hint, rule.position)
+        for rule in program.rules
+        if any(atom.relation not in BUILTIN_RELATIONS for atom in rule.negations)
+    ]
 
 
 class Names:

@@ -22,10 +22,10 @@ from evergraph.engines.windows.lives import Lives
 from evergraph.errors import UserError
 from evergraph.maintain.choose import ALGORITHMS, Experience, maintain
 from evergraph.maintain.declarative import Maintenance
+from evergraph.maintain.window_program import negating
 from evergraph.plan.compile import Plan
 from evergraph.plan.model import Key
 from evergraph.rules.model import Program
-from evergraph.rules.printer import print_rule
 
 EXPIRY = "expiry"
 WINDOW_ALGORITHMS = (ALGORITHMS[0], EXPIRY, *ALGORITHMS[1:])
@@ -52,13 +52,8 @@ class Sliding(Protocol):
 
 def why_not_expiry(program: Program, plan: Plan, clocks: int) -> UserError | None:
     """What stands against keeping windows by expiry."""
-    for rule in program.rules:
-        if rule.negations:
-            text = rule.name or print_rule(rule).strip()
-            hint = "use another algorithm: auto finds one"
-            return UserError(
-                "EG606", f"a rule negates, and facts may come when others expire: {text}", hint, rule.head.position
-            )
+    if negated := negating(program):
+        return negated[0]
     if plan.rewrites:
         hint = "use another algorithm, or a graph with equality='axioms' or 'off'"
         return UserError("EG606", "names with representatives do not expire one by one", hint)

@@ -16,7 +16,8 @@ Departures: the paper computes every end that a derivation has and drops all but
     round groups by head, so that only the greatest goes on. A fact that the graph has itself, explicit or derived, does not
     expire and is never followed.
 Cost: what is due, and the rule instances that use a fact that entered or whose end rose. A fact may rise several times in one
-    slide, at most once for each end among the facts that it can follow from. Rules must not negate.
+    slide, at most once for each end among the facts that it can follow from. Rules must not negate,
+    unless it is what built-ins say of terms, which does not change.
 Example: a fact lives as long as the best of its derivations; tests/test_windows.py has the paper's Figure 4.
 """
 
@@ -167,7 +168,7 @@ class Expiring(Holding):
                 if atom.relation in delta or (atom.open and triples):
                     sources: list[Mapping[Key, Relation]] = [self._all] * len(rule.body)
                     sources[place] = delta
-                    self.kernel.bindings(rule, self._wanted(rule), sources, {}, partial(found.take, rule, (place, near)))
+                    self.kernel.bindings(rule, self._wanted(rule), sources, self._all, partial(found.take, rule, (place, near)))
         return found
 
     def _wanted(self, rule: PlanRule) -> frozenset[str]:
