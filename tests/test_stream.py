@@ -15,6 +15,7 @@ from conftest import everything
 from evergraph import KnowledgeGraph, Program, UserError
 from evergraph.stream import Stream, Window
 from evergraph.stream.stream import FORGET_FROM
+from test_csparql import FIGURE_2
 
 EX = "http://example/"
 POSITIONS = "http://mobileservice.org/positions.trdf"
@@ -24,19 +25,6 @@ BACKGROUND = f"""
 <{EX}Centrale> <{EX}isIn> <{EX}Milano> .
 <{EX}ann> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <{EX}Commuter> .
 """
-FIGURE_2 = """REGISTER QUERY TotalAmountPerBroker COMPUTE EVERY 1sec AS
-PREFIX ex: <http://example/>
-SELECT DISTINCT ?user ?type ?x
-FROM <http://mobileservice.org/meansOfTransportation.rdf>
-FROM STREAM <http://mobileservice.org/positions.trdf>
-[RANGE 10sec STEP 1sec]
-WHERE {
-  ?user ex:isIn ?x .
-  ?user a ex:Commuter .
-  ?x a ?type .
-  ?user ex:remainingTravelTime ?t .
-  FILTER (?t >= "PT30M"xsd:duration )
-}"""
 
 
 def graph() -> KnowledgeGraph:

@@ -6,12 +6,13 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.table import Table
 
 from evergraph.bench.lubm import write
 from evergraph.bench.run_one import versions
@@ -24,6 +25,15 @@ def console() -> Console:
     """Where tables go: as wide as the terminal, or wide enough for a table where there is none."""
     found = Console()
     return found if found.is_terminal else Console(width=WIDTH)
+
+
+def show(tables: Iterable[Table], notes: Iterable[str]) -> None:
+    """Tables, and below them notes; one that begins with "wrong" stands out."""
+    out = console()
+    for table in tables:
+        out.print(table)
+    for note in notes:
+        out.print(note, style="bold red" if note.startswith("wrong") else "dim", highlight=False, soft_wrap=True)
 
 
 def machine() -> dict[str, Any]:

@@ -139,11 +139,7 @@ def main(asked: Asked, parts: Sequence[str], out: Path, as_json: bool = False) -
     if as_json:
         print(json.dumps(written, ensure_ascii=False))
     else:
-        console = results.console()
-        for table in done.tables():
-            console.print(table)
-        for note in done.notes:
-            console.print(note, style="bold red" if note.startswith("wrong") else "dim", highlight=False, soft_wrap=True)
+        results.show(done.tables(), done.notes)
     return 1 if done.wrong else 0
 
 
