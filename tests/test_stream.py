@@ -438,6 +438,8 @@ def test_mistakes_are_one_numbered_line_and_change_nothing() -> None:
     assert "EG302" in mistake(lambda: graph().stream("RANGE 1s", algorithm="magic"))
     assert "EG602" in mistake(lambda: graph().stream("RANGE 0s"))
     assert "EG602" in mistake(lambda: graph().stream("RANGE TRIPLES 100 STEP 0s"))
+    assert "EG602" in mistake(lambda: graph().stream("RANGE TRIPLES 100 TUMBLING"))
+    assert "EG602" in mistake(lambda: graph().stream("RANGE 10s TUMBLING STEP 1s"))
     assert "EG604" in mistake(lambda: graph().stream().register(FIGURE_2.replace("[RANGE 10sec STEP 1sec]", "")))
     assert "EG604" in mistake(lambda: len(graph().stream()))
     assert stream.behind == (0, 0) and stream.now is None and stream.late == 0

@@ -1,7 +1,7 @@
 """`evergraph stream`: continuous queries over timestamped triples, and a store behind them.
 
 Time is that of the facts, however fast a replay runs: a tick is shown when facts after it have come. Facts that come too late
-and lines that cannot be read are skipped, counted, and saved if a file for them is named.
+and lines that cannot be read are skipped, counted and saved.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def stream(
         str,
         typer.Option("--algorithm", help="auto, expiry, recompute, declarative, dred, counting or backward-forward"),
     ] = "auto",
-    rejects: Annotated[Path | None, typer.Option("--rejects", help="Save bad lines and late facts to this file")] = None,
+    rejects: Annotated[Path, typer.Option("--rejects", help="Where bad lines and late facts are saved")] = Path("rejected.txt"),
     source_format: Annotated[
         SourceFormat | None, typer.Option("--source-format", help="If no file ending says: timestamped lines, or JSON lines")
     ] = None,
@@ -69,8 +69,7 @@ def stream(
     files = [file for path in source for file in source_files(path, source_format)]
     if speed is not None and not (speed > 0 and math.isfinite(speed)):
         raise UserError("EG302", f"not a speed: {speed}", "1 is real time, 10 ten times as fast")
-    if rejects is not None:
-        check_target(rejects)
+    check_target(rejects)
     kg: Any = opened(store, EngineName.MEMORY, "")
     running = kg.stream(algorithm=algorithm, lateness=seconds_of(late))
     asked = [running.register(text, source=file) for file, text in texts]
@@ -146,10 +145,9 @@ def _up_to(block: list[Batch], end: int) -> Iterator[Batch]:
 class Skipped:
     """What was passed by: bad lines, facts that came too late, and facts of streams that nobody reads."""
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
         self.bad_lines = self.late_facts = 0
-        self.first = ""
         self.unread_facts: dict[str, int] = {}
         self._out: TextIO | None = None
 
@@ -157,7 +155,6 @@ class Skipped:
         from evergraph.formats.files import rejected
 
         self.bad_lines += 1
-        self.first = self.first or f"{file}:{bad.line}:{bad.column}: {bad.message}"
         self._save(rejected(file, bad))
 
     def late(self, facts: pa.Table) -> None:
@@ -167,12 +164,11 @@ class Skipped:
         from evergraph.stream.times import seconds_of
 
         self.late_facts += facts.num_rows
-        if self.path is not None:
-            stamps = facts.column("timestamp").cast(pa.int64()).to_pylist()
-            columns = (facts.column(name).to_pylist() for name in ("subject", "predicate", "object", "stream"))
-            for stamp, *triple, name in zip(stamps, *columns, strict=True):
-                graph = f" <{name}>" if name else ""
-                self._save(f"# {LATE}\n{seconds_of(stamp)} {' '.join(triple)}{graph} .\n")
+        stamps = facts.column("timestamp").cast(pa.int64()).to_pylist()
+        columns = (facts.column(name).to_pylist() for name in ("subject", "predicate", "object", "stream"))
+        for stamp, *triple, name in zip(stamps, *columns, strict=True):
+            graph = f" <{name}>" if name else ""
+            self._save(f"# {LATE}\n{seconds_of(stamp)} {' '.join(triple)}{graph} .\n")
 
     def unread(self, name: str, count: int) -> None:
         self.unread_facts[name] = self.unread_facts.get(name, 0) + count
@@ -183,17 +179,12 @@ class Skipped:
             self._out.close()
         counts = [(self.bad_lines, "bad line"), (self.late_facts, "late fact")]
         if told := " and ".join(count_of(number, what) for number, what in counts if number):
-            where = f", saved to {self.path}" if self.path is not None else " (--rejects FILE saves them)"
-            typer.echo(f"{told} skipped{where}", err=True)
-            if self.first and self.path is None:
-                typer.echo(f"the first bad line: {self.first}", err=True)
+            typer.echo(f"{told} skipped, saved to {self.path}", err=True)
         for name, count in self.unread_facts.items():
             what = f"the stream {name}" if name else "the default stream"
             typer.echo(f"{count_of(count, 'fact')} of {what} skipped: no query reads it", err=True)
 
     def _save(self, text: str) -> None:
-        if self.path is None:
-            return
         try:
             if self._out is None:
                 self._out = self.path.open("w", encoding="utf-8", buffering=1)

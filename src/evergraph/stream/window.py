@@ -20,8 +20,8 @@ from evergraph.errors import UserError
 from evergraph.stream.times import SECOND, duration_of
 
 _SYNTAX = re.compile(
-    r"\s*\[?\s*RANGE\s+(?:TRIPLES\s+(?P<triples>[0-9]+)|(?P<range>\w[\w.\s]*?))"
-    r"(?:\s+STEP\s+(?P<step>\w[\w.\s]*?)|\s+(?P<tumbling>TUMBLING))?\s*\]?\s*$",
+    r"\s*\[?\s*RANGE\s+(?:TRIPLES\s+(?P<triples>[0-9]+)|(?P<range>\w[\w.\s]*?)(?P<tumbling>\s+TUMBLING)?)"
+    r"(?(tumbling)|(?:\s+STEP\s+(?P<step>\w[\w.\s]*?))?)\s*\]?\s*$",
     re.IGNORECASE,
 )
 T = TypeVar("T", int, npt.NDArray[np.int64])
