@@ -5,7 +5,7 @@
 
 In words: expiry needs that rules do not negate, that one clock says when anything ends, and that every name stands for itself.
 Where this does not hold, or on request, the same windows are kept by updates.
-A clock is what a window is measured by: time, which all windows of a range share, or the triples of one stream.
+A clock is what a window is measured by: time, which all but windows of triples share, or the triples of one stream.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from evergraph.rules.model import Program
 
 EXPIRY = "expiry"
 WINDOW_ALGORITHMS = (ALGORITHMS[0], EXPIRY, *ALGORITHMS[1:])
-ELSE = "use another algorithm: auto finds one"
 Contents = Iterator[tuple[str, Key, Relation, Array]]
 """Clock, relation, facts, and the ends of their rows in order."""
 
@@ -58,9 +57,8 @@ def why_not_expiry(program: Program, plan: Plan, clocks: int) -> UserError | Non
         hint = "use another algorithm, or a graph with equality='axioms' or 'off'"
         return UserError("EG606", "names with representatives do not expire one by one", hint)
     if clocks > 1:
-        return UserError(
-            "EG606", "windows of time and of triples end by different clocks", "use another algorithm: auto finds one"
-        )
+        hint = "use another algorithm: auto finds one"
+        return UserError("EG606", "windows of time and of triples end by different clocks", hint)
     return None
 
 
