@@ -11,7 +11,7 @@ from random import Random
 from unittest.mock import patch
 
 import pytest
-from hypothesis import Phase, assume, given, settings
+from hypothesis import Phase, assume, example, given, settings
 from hypothesis import strategies as st
 
 from conftest import assert_same, everything
@@ -139,8 +139,24 @@ changing = st.lists(
 )
 
 
+NEGATING = """@prefix : <http://example.org/> .
+:q1[?x, ?x] :- :q0[?x, ?w], NOT :p0[?w, ?x], NOT r0(:b, ?w) ."""
+"""What it negates no rule derives: it has one stratum."""
+LAYERED = """@prefix : <http://example.org/> .
+:p0[?z, ?x] :- :q0[?z, ?w], r0(?z, ?x) .
+:C1[:a] :- :q1[?y, ?y] .
+r0(?w, ?y) :- r0(?y, ?w) .
+r1(:a, :e) :- :p0[?y, ?w], NOT :q0[?y, ?w] .
+:q1[?z, ?y] :- :q1[?z, ?y], NOT :q0[?z, ?y], NOT :p0[?z, ?z] ."""
+"""When its last negation has gone, its strata become one."""
+COMING = """@prefix : <http://example.org/> .
+:p1[?x, ?x] :- :p1[?x, ?w], NOT :p0[?x, ?x] ."""
+
+
 @given(layered_programs, changing, st.integers(0, 2**32))
-@settings(ONCE, max_examples=40)
+@example(Program.parse(NEGATING), [([], 340), ([], 381), (list(Program.parse(COMING).rules), 3), ([], 1)], 0)
+@example(Program.parse(LAYERED), [([], 14562), ([], 1289), ([], 1706), ([], 2225)], 175)
+@settings(ONCE, max_examples=40, phases=[Phase.explicit, Phase.generate])
 def test_rules_come_and_go_below_and_above_negation(program: Program, changes: list[tuple[list[Rule], int]], seed: int) -> None:
     same = Rule(Atom(TRIPLE, (Variable("x"), SAME, Variable("y"))), (Atom("r0", (Variable("x"), Variable("y"))),))
     fast, slow = both(Program((*program.rules, same)))

@@ -66,7 +66,9 @@ def refuse(engine: Engine, algorithm: str) -> None:
 
 def unsettled(plan: Plan) -> bool:
     """Whether what is negated may turn out to have other names: then what was above a negation must not be read below it."""
-    return plan.same is not None and any(rule.negated for rules in plan.strata for rule in rules.rules)
+    if plan.same is None:
+        return False
+    return len(plan.strata) > 1 or any(rule.negated for rules in plan.strata for rule in rules.rules)
 
 
 def maintain(
