@@ -9,6 +9,7 @@ import json
 import os
 import sys
 import threading
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from evergraph.errors import UserError
-from evergraph.formats.ntriples import BadLine
-from evergraph.stream.sources import Batch, read_blocks, read_source
+from evergraph.formats.ntriples import BadLine, OnBadLine
+from evergraph.stream.sources import ROWS, Batch, read_blocks, source_files
 from evergraph.stream.times import instant_of
 
 S, P, V, G, H = (f"<http://ex/{name}>" for name in "spvgh")
@@ -29,6 +30,12 @@ INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
 STRING = "http://www.w3.org/2001/XMLSchema#string"
 Fact = tuple[str, int, str, str, str]
 """Stream, timestamp, subject, predicate and object."""
+
+
+def read_source(path: str | Path, on_bad: OnBadLine, format_: str | None = None, rows: int = ROWS) -> Iterator[Batch]:
+    """All batches of a source."""
+    files = source_files(path, format_)
+    return (batch for file in files for batches in read_blocks(file, on_bad, format_, rows) for batch in batches)
 
 
 def facts_of(batch: Batch) -> list[Fact]:

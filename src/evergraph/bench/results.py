@@ -27,8 +27,11 @@ def console() -> Console:
     return found if found.is_terminal else Console(width=WIDTH)
 
 
-def show(tables: Iterable[Table], notes: Iterable[str]) -> None:
-    """Tables, and below them notes; one that begins with "wrong" stands out."""
+def show(written: dict[str, Any], as_json: bool, tables: Iterable[Table], notes: Iterable[str]) -> None:
+    """What was written, as JSON; or tables, and below them notes, of which one that begins with "wrong" stands out."""
+    if as_json:
+        print(json.dumps(written, ensure_ascii=False))
+        return
     out = console()
     for table in tables:
         out.print(table)

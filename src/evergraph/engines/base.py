@@ -184,6 +184,11 @@ def by_name(counts: Mapping[Key, int]) -> Counts:
     return out
 
 
+def keyed(relation: str, row: Sequence[int]) -> tuple[Key, Sequence[int]]:
+    """A row of a named relation as one of the split relations: of a triple, its predicate, and subject and object."""
+    return (row[1], (row[0], row[2])) if relation == TRIPLE else (relation, row)
+
+
 def size_of(facts: Facts) -> int:
     """The number of facts; no columns are the one row without arguments."""
     return sum(len(columns[0]) if columns else 1 for columns in facts.values())

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from evergraph.engines.arrays import U64
-from evergraph.engines.base import Counts, Which, by_name, columns_of
+from evergraph.engines.base import Counts, Which, by_name, columns_of, keyed
 from evergraph.engines.relation import Relation, Run
 from evergraph.plan.model import Key
 from evergraph.plan.shapes import hidden
@@ -37,10 +37,7 @@ class Holding(Protocol):
         return columns_of(runs).get(relation)
 
     def contains(self, relation: str, row: Sequence[int]) -> bool:
-        key: Key = relation
-        if relation == TRIPLE:
-            subject, key, value = row
-            row = (subject, value)
+        key, row = keyed(relation, row)
         found = self.facts(Which.ALL).get(key)
         return found is not None and bool(found.contains(found.base.arrays.pack([U64(v) for v in row], 1))[0])
 

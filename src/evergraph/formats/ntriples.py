@@ -24,7 +24,6 @@ _IRI = rf"<[A-Za-z][A-Za-z0-9+.\-]*:(?:{_AUTHORITY}(?:/(?:{_CHAR}|/)*)?|{_CHAR}(
 _BLANK = r"_:[A-Za-z0-9_]+"
 _LITERAL = rf'"[^"\\\x00-\x1f\x7f\x{{FFFE}}\x{{FFFF}}]*"(?:@[a-z]{{2,3}}(?:-[a-z]{{2}})?|\^\^{_IRI})?'
 _TRIPLE = rf"^(?:{_IRI}|{_BLANK}) {_IRI} (?:{_IRI}|{_BLANK}|{_LITERAL})"
-CANONICAL_TERM = rf"^(?:{_IRI}|{_LITERAL})$"
 CANONICAL_TRIPLE = rf"{_TRIPLE} \.$"
 CANONICAL_QUAD = rf"{_TRIPLE} {_IRI} \.$"
 CANONICAL_TERMS = (rf"^(?:{_IRI}|{_BLANK})$", rf"^{_IRI}$", rf"^(?:{_IRI}|{_BLANK}|{_LITERAL})$")
@@ -95,7 +94,7 @@ def read_rows(lines: pa.Array, first_line: int, quads: bool, on_bad: OnBadLine) 
 
 def canonical_terms(terms: pa.Array) -> pa.Array:
     """Which terms are IRIs or literals in the one canonical spelling: a mask, false for any that must be looked at."""
-    fast = pc.match_substring_regex(terms, CANONICAL_TERM)
+    fast = pc.and_not(pc.match_substring_regex(terms, CANONICAL_TERMS[2]), pc.starts_with(terms, "_"))
     odd = pc.or_(pc.match_substring(terms, LANGUAGE_STRING), pc.match_substring_regex(terms, _STRING))
     return pc.and_not(fast, odd).fill_null(False)
 

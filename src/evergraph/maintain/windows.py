@@ -10,12 +10,13 @@ A clock is what a window is measured by: time, which all but windows of triples 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol
 
-from evergraph.engines.arrays import U64, Array, Arrays
+from evergraph.engines.arrays import Array, Arrays
 from evergraph.engines.base import Engine, Facts, columns_of
 from evergraph.engines.relation import Relation, Run
+from evergraph.engines.sets import Runs, join_runs
 from evergraph.engines.windows.entering import Entering
 from evergraph.engines.windows.expiry import Expiring, Slid
 from evergraph.engines.windows.lives import Lives
@@ -104,38 +105,24 @@ class ByUpdates:
         come: list[Mapping[Key, Run]] = []
         for clock, lives in self.given.items():
             left.append(lives.leave(nows[clock]))
-            come.append({key: self._give(lives, key, run, ends) for key, (run, ends) in entering.get(clock, {}).items()})
-        insert = {key: self._mine(key, run) for key, run in self._joined(come).items()}
-        delete = {key: self._mine(key, self._without_living(key, run)) for key, run in self._joined(left).items()}
+            entered = entering.get(clock, {}).items()
+            come.append({key: run.where(lives.extend(key, run, ends)) for key, (run, ends) in entered})
+        insert = {key: self._mine(key, run) for key, run in _joined(come).items()}
+        delete = {key: self._mine(key, self._without_living(key, run)) for key, run in _joined(left).items()}
         facts, gone = {**columns_of(_filled(insert)), **terms}, columns_of(_filled(delete))
         self.engine.begin()
         outcome = maintain(self.engine, self.plan, facts, gone, self._asked, self.maintenance, self.experience)
         change = self.engine.commit()
         self.algorithm, self.reason = outcome.algorithm, outcome.reason
-        entered, gone_out = (sum(len(run) for runs in many for run in runs.values()) for many in (come, left))
+        into, out = (sum(len(run) for runs in many for run in runs.values()) for many in (come, left))
         came, went = change.inserted.total, change.deleted.total
-        return Slid(entered, gone_out, came, went, 0, outcome.rounds, outcome.derivations, outcome.examined)
+        return Slid(into, out, came, went, 0, outcome.rounds, outcome.derivations, outcome.examined)
 
     def contents(self) -> Contents:
         yield from ((clock, *rows) for clock, lives in self.given.items() for rows in lives.rows())
 
     def due(self) -> dict[str, int]:
         return {clock: lives.due for clock, lives in self.given.items() if lives.due is not None}
-
-    def _give(self, lives: Lives, key: Key, run: Run, ends: Array) -> Run:
-        """Facts of a window; returns those that were not in it."""
-        before = lives.of(key, run.words)
-        better, new = ends > before, before < U64(lives.now)
-        if bool(better.any()):
-            lives.put(key, run.arity, tuple(w[better] for w in run.words), ends[better], new[better])
-        return run.where(new)
-
-    def _joined(self, many: list[Mapping[Key, Run]]) -> dict[Key, Run]:
-        out: dict[Key, Run] = {}
-        for runs in many:
-            for key, run in runs.items():
-                out[key] = out[key].merge(run.without(out[key])) if key in out else run
-        return out
 
     def _without_living(self, key: Key, run: Run) -> Run:
         """Facts that left one window and are in none."""
@@ -146,6 +133,13 @@ class ByUpdates:
     def _mine(self, key: Key, run: Run) -> Run:
         """What the graph says too is not the window's to give or take."""
         return run.without(self.below.get(key))
+
+
+def _joined(many: Iterable[Mapping[Key, Run]]) -> Runs:
+    out: Runs = {}
+    for runs in many:
+        join_runs(out, runs)
+    return out
 
 
 def _filled(runs: Mapping[Key, Run]) -> dict[Key, Run]:

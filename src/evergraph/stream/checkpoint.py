@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from evergraph.engines.arrays import U64, Array
-from evergraph.engines.windows.lives import end_of
+from evergraph.engines.windows.lives import end_of, ends_of
 from evergraph.errors import UserError
 from evergraph.stream.dataset import Arrived, Dataset
 from evergraph.stream.stream import Stream
@@ -88,9 +88,8 @@ def restore(stream: Stream, state: State) -> None:
         for place, name, relation, columns, at in mine:
             if place == WAITING:
                 dataset.waiting[name].append(Arrived(relation, columns, at))
-        held = [(name, relation, columns, _ends(at)) for place, name, relation, columns, at in mine if place == HELD]
+        held = [(name, relation, columns, ends_of(at)) for place, name, relation, columns, at in mine if place == HELD]
         dataset.refill(stream._kg, stream._terms, stream._values, held)
-        stream._slides[id(dataset)] += 1
     stream._now, stream._ticked, stream._latest = about["now"], about["ticked"], dict(about["latest"])
     stream.late, stream.rejected = about["late"], about["rejected"]
     for name, registered in stream.queries.items():
@@ -171,10 +170,6 @@ def _parts(state: State, terms: Dictionary) -> list[tuple[int, str, str, str, li
         out.append((number, place, name, relation, columns, rows.column("at").to_numpy()))
         start += size
     return out
-
-
-def _ends(at: Array) -> Array:
-    return (at + np.int64(end_of(0))).astype(U64)
 
 
 # -- on disk ---------------------------------------------------------------------------------------------------------

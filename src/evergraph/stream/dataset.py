@@ -12,7 +12,6 @@ from math import gcd
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from evergraph.engine_choice import make_engine
 from evergraph.engines.arrays import U64, Array, Arrays
@@ -23,13 +22,14 @@ from evergraph.engines.memory import MemoryEngine
 from evergraph.engines.reference import ReferenceEngine
 from evergraph.engines.windows.entering import Entering, Part, entering
 from evergraph.engines.windows.expiry import Expiring, Slid
-from evergraph.engines.windows.lives import end_of, instant_of
+from evergraph.engines.windows.lives import end_of, ends_of, instant_of
 from evergraph.errors import UserError
 from evergraph.maintain.declarative import Maintenance
 from evergraph.maintain.windows import EXPIRY, ByExpiry, ByUpdates, Sliding, why_not_expiry
 from evergraph.plan.compile import Plan
 from evergraph.reading import Reading
 from evergraph.stream.overlay import Overlay, ValuesAbove
+from evergraph.stream.times import Instants
 from evergraph.stream.window import Window
 from evergraph.terms import Ids, from_object
 from evergraph.values import builtins_of
@@ -37,7 +37,6 @@ from evergraph.values import builtins_of
 if TYPE_CHECKING:
     from evergraph.graph import KnowledgeGraph
 
-Instants = npt.NDArray[np.int64]
 TIME = ""
 """The clock of all windows of time; that of a window of triples is called like its stream."""
 PAGES = 64
@@ -71,6 +70,8 @@ class Dataset(Reading):
         self.nows = dict.fromkeys(self.clocks or {TIME}, end_of(0))
         self.waiting: dict[str, list[Arrived]] = {name: [] for name in windows}
         self.last: Slid | None = None
+        self.changes = 0
+        """How often what readers see has changed."""
         self.begin(kg, terms, values)
 
     # -- the graph below ---------------------------------------------------------------------------------------------
@@ -142,6 +143,7 @@ class Dataset(Reading):
     ) -> None:
         """Begin again with these facts in the windows, whose ends have not passed. Cost: their consequences."""
         self.begin(kg, terms, values)
+        self.changes += 1
         found: dict[str, list[Part]] = {}
         for clock, name, columns, ends in held:
             found.setdefault(clock, []).append((name, columns, ends))
@@ -161,7 +163,7 @@ class Dataset(Reading):
         """Whether a window ends at an instant, or a late fact belongs into one that has ended before."""
         return any(now % window.step == 0 or self._awaited(name, window.end(now)) for name, window in self.windows.items())
 
-    def quiet_until(self, now: int, end: int) -> int:
+    def quiet_until(self, end: int) -> int:
         """An instant until which no window gains or loses a fact; none after `end` is asked for. Cost: what waits."""
         times = [int(part.times.min()) for parts in self.waiting.values() for part in parts]
         due = self._sliding.due().get(TIME)
@@ -188,6 +190,7 @@ class Dataset(Reading):
         terms = {name: list(rows(self._terms_seen)) for name, rows in self._builtins.items()}
         self.last = self._sliding.slide(self.nows, entering, {name: rows for name, rows in terms.items() if len(rows[0])})
         self._terms_seen = seen
+        self.changes += bool(self.last.came or self.last.went)
         return self.last
 
     def _ready(self, name: str, end: int) -> list[Arrived]:
@@ -207,7 +210,7 @@ class Dataset(Reading):
 
     def _timed(self, window: Window, arrived: list[Arrived]) -> Iterator[Part]:
         for part in arrived:
-            yield part.name, part.columns, _ends(window.last(part.times, self.period))
+            yield part.name, part.columns, ends_of(window.last(part.times, self.period))
 
     def _counted(self, name: str, arrived: list[Arrived]) -> Iterator[Part]:
         """Number facts by their time, those of the same in the order in which they came."""
@@ -218,7 +221,7 @@ class Dataset(Reading):
         self.nows[name] = end_of(start + len(order))
         at = 0
         for part in arrived:
-            yield part.name, part.columns, _ends(number[at : at + len(part.times)] + self.windows[name].extent)
+            yield part.name, part.columns, ends_of(number[at : at + len(part.times)] + self.windows[name].extent)
             at += len(part.times)
 
     # -- reading -----------------------------------------------------------------------------------------------------
@@ -239,10 +242,6 @@ class Dataset(Reading):
         window = self._sliding.window
         found = window.lives.of(int(predicate), window.arrays.pack([subject, value], 1))[0]
         return instant_of(int(found)) if int(found) >= window.lives.now else None
-
-
-def _ends(instants: Instants) -> Array:
-    return (instants + np.int64(end_of(0))).astype(U64)
 
 
 def _unexpired(part: Part, now: int) -> Part:

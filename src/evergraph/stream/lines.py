@@ -32,10 +32,9 @@ from evergraph.formats.ntriples import (
     read_rows,
     split_at_spaces,
 )
-from evergraph.stream.times import instant_of
+from evergraph.stream.times import Instants, instant_of
 from evergraph.terms import parse_term
 
-Instants = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 TERMS = ("subject", "predicate", "object")
 KEYS = (*TERMS, "timestamp", "stream")

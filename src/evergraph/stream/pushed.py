@@ -9,8 +9,7 @@ import pyarrow as pa
 
 from evergraph.errors import UserError
 from evergraph.inputs import COLUMNS
-from evergraph.stream.dataset import Instants
-from evergraph.stream.times import SECOND, instant_of
+from evergraph.stream.times import SECOND, Instants, instant_of
 
 
 def triples_of(facts: Any) -> Any:

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evergraph.errors import UserError
+from evergraph.formats.ntriples import canonical_terms
 from evergraph.inputs import COLUMNS
-from evergraph.stream.dataset import Instants
-from evergraph.stream.times import instant_of, text_of
+from evergraph.stream.times import Instants, instant_of, text_of
 from evergraph.terms import from_object
 
 FIRST, LAST = (instant_of(datetime(year, 1, 1, tzinfo=UTC)) for year in (1, 9999))
@@ -55,10 +55,10 @@ class Rows:
 
 
 def sort_out(table: pa.Table, stream_named: Callable[[str | None], str]) -> tuple[Rows, pa.Table]:
-    """The facts among rows, and the others. Cost: each distinct term is parsed once, and a sort."""
+    """The facts among rows, and the others. Cost: a sort, and a look at each distinct term that is spelled unusually."""
     size, reasons = table.num_rows, dict[int, str]()
     for name, check in zip(COLUMNS, (_subject, _predicate, from_object), strict=True):
-        _checked(table.column(name), partial(_named, name, check), reasons)
+        _check_terms(table.column(name), partial(_named, name, check), reasons)
     times = _times(table.column("timestamp"), reasons)
     streams = table.column("stream") if "stream" in table.column_names else pa.chunked_array([pa.nulls(size, pa.string())])
     names = _checked(streams, stream_named, reasons)
@@ -75,6 +75,19 @@ def late(table: pa.Table) -> pa.Table:
     times = pa.array([text_of(t) for t in table.column("timestamp").cast(pa.int64()).to_pylist()], pa.string())
     table = table.set_column(table.column_names.index("timestamp"), "timestamp", times)
     return table.append_column("reason", pa.array(["too late"] * table.num_rows, pa.string())).cast(REJECTED)
+
+
+def _check_terms(column: pa.ChunkedArray, check: Callable[[Any], Any], reasons: Reasons) -> None:
+    """Of IRIs in canonical spelling nothing is to be said wherever they stand."""
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        _checked(column, check, reasons)
+        return
+    plain = pc.and_(canonical_terms(column), pc.starts_with(column, "<").fill_null(False))
+    odd = np.flatnonzero(~plain.to_numpy())
+    found: Reasons = {}
+    _checked(column.take(odd), check, found)
+    for place, reason in found.items():
+        reasons.setdefault(int(odd[place]), reason)
 
 
 def _checked(column: pa.ChunkedArray, check: Callable[[Any], Any], reasons: Reasons) -> Any:

@@ -28,7 +28,8 @@ import pyarrow as pa
 from evergraph.errors import UserError
 from evergraph.formats.files import COMPRESSIONS, expand, known, lines_of, unreadable, unscoped
 from evergraph.formats.ntriples import BadLine, OnBadLine
-from evergraph.stream.lines import Facts, Instants, read_json, read_stamped
+from evergraph.stream.lines import Facts, read_json, read_stamped
+from evergraph.stream.times import Instants
 
 STDIN = "-"
 ENDINGS = {".nt": "nt", ".nq": "nq", ".jsonl": "json", ".ndjson": "json", ".json": "json"}
@@ -65,17 +66,12 @@ class Batch:
         return Batch(self.stream, self.timestamps[rows], *(c.take(pa.array(rows)) for c in self.columns))
 
 
-def read_source(path: str | Path, on_bad: OnBadLine, format_: str | None = None, rows: int = ROWS) -> Iterator[Batch]:
-    """The facts of a file, of the files of a folder or a glob by name, or (`-`) of standard input, up to `rows` at a time.
-
-    `format_` is `nt`, `nq` or `json`. If it is not given, the ending of a file says, and the first line of a pipe.
-    """
-    files = source_files(path, format_)
-    return (batch for file in files for batches in read_blocks(file, on_bad, format_, rows) for batch in batches)
-
-
 def source_files(path: str | Path, format_: str | None = None) -> list[Path]:
-    """The files that a path stands for. Mistakes in their names are told before anything is read."""
+    """The files that a path stands for: itself, those of a folder or a glob by name, or (`-`) standard input.
+
+    `format_` is `nt`, `nq` or `json`. If it is not given, the ending of a file says, and the first line of a pipe. Mistakes are
+    told before anything is read.
+    """
     if format_ is not None and format_ not in FORMATS:
         raise UserError("EG302", f"no format of a source: {format_}", f"one of {', '.join(FORMATS)}")
     if str(path) == STDIN:
@@ -88,7 +84,7 @@ def source_files(path: str | Path, format_: str | None = None) -> list[Path]:
 
 
 def read_blocks(path: Path, on_bad: OnBadLine, format_: str | None = None, rows: int = ROWS) -> Iterator[list[Batch]]:
-    """The facts of one file as lists of batches, each of them what the same lines say of several streams."""
+    """The facts of one file, up to `rows` lines at a time, as lists of batches: what the same lines say of several streams."""
     live, compression = _is_live(path), COMPRESSIONS.get(path.suffix)
     kind = format_ or (None if live else ENDINGS[_ending(path)])
     try:

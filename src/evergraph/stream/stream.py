@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from evergraph import inputs
+from evergraph.engines.base import size_of
 from evergraph.errors import Position, UserError
 from evergraph.maintain.windows import WINDOW_ALGORITHMS
 from evergraph.rules.model import TRIPLE
@@ -56,7 +57,7 @@ class Registered:
     previous: pa.Table
     """The answers of its last tick, where only changes are told."""
     asked_at: int = -1
-    """The number of the dataset's slides when it was last answered."""
+    """How often the dataset had changed when it was last answered."""
     answered: Any = None
 
     @property
@@ -112,7 +113,6 @@ class Stream:
         self._terms = Overlay(kg._dictionary)
         self._values = ValuesAbove(kg._values, self._terms)
         self._datasets: dict[frozenset[tuple[str, Window]], Dataset] = {}
-        self._slides: dict[int, int] = {}
         self._now = _NEVER
         self._ticked = False
         """Whether there has been a tick; until then the clock stands where the first may come."""
@@ -155,7 +155,6 @@ class Stream:
         if key not in self._datasets:
             self._refresh()
             self._datasets[key] = Dataset(self._kg, windows, self.algorithm, self._terms, self._values)
-            self._slides[id(self._datasets[key])] = 0
         return self._datasets[key]
 
     @property
@@ -175,18 +174,15 @@ class Stream:
         name = self._stream_named(stream)
         found = inputs.read(triples_of(facts), self._terms)
         self._kg._check_arities({relation: len(columns) for relation, columns in found.items()})
-        times = times_of(facts, timestamp)
-        if isinstance(times, np.ndarray):
-            rows = {relation: len(columns[0]) if columns else 1 for relation, columns in found.items()}
-            if rows not in ({TRIPLE: len(times)}, {}):
-                raise UserError("EG603", f"{len(times)} timestamps for {sum(rows.values())} facts", "give one for each triple")
-        waiting = self.behind[0] + sum(len(columns[0]) if columns else 1 for columns in found.values())
-        if waiting > self.capacity:
-            behind = f"{waiting:,} facts and {self.behind[1]:,} s behind"
-            raise UserError("EG607", f"the stream is {behind}", "advance it, or make it with a larger capacity")
+        times, size = times_of(facts, timestamp), size_of(found)
+        if isinstance(times, np.ndarray) and found and (found.keys() != {TRIPLE} or size != len(times)):
+            raise UserError("EG603", f"{len(times)} timestamps for {size} facts", "give one for each triple")
+        waiting, behind = self.behind
+        if waiting + size > self.capacity:
+            told = f"the stream is {waiting + size:,} facts and {behind:,} s behind"
+            raise UserError("EG607", told, "advance it, or make it with a larger capacity")
         for relation, columns in found.items():
-            count = len(columns[0]) if columns else 1
-            instants = times if isinstance(times, np.ndarray) else np.full(count, times, np.int64)
+            instants = times if isinstance(times, np.ndarray) else np.full(size_of({relation: columns}), times, np.int64)
             self._arrive(name, Arrived(relation, columns, instants), on_late)
 
     def _arrive(self, name: str, part: Arrived, on_late: OnLate | None) -> None:
@@ -285,8 +281,7 @@ class Stream:
             self._refresh()
             for dataset in self._datasets.values():
                 if dataset.moves_at(now):
-                    slid = dataset.slide(now)
-                    self._slides[id(dataset)] += bool(slid.came or slid.went)
+                    dataset.slide(now)
             self._due = [registered for registered in self.queries.values() if now % registered.every == 0]
             yield from self._told()
 
@@ -299,17 +294,16 @@ class Stream:
     def _skip(self, end: int, period: int) -> None:
         """Pass over ticks at which nothing changes and so nobody is told anything; the one after them is computed."""
         for registered in self.queries.values():
-            if registered.continuous.report == Report.ALL or registered.asked_at != self._slides[id(registered.dataset)]:
+            if registered.continuous.report == Report.ALL or registered.asked_at != registered.dataset.changes:
                 return
-        until = min([end - period, *(dataset.quiet_until(self._now, end) for dataset in self._datasets.values())])
+        until = min([end - period, *(dataset.quiet_until(end) for dataset in self._datasets.values())])
         self._now = max(self._now, until - until % period)
 
     def _answer(self, registered: Registered, now: int) -> Answers | None:
         continuous, dataset = registered.continuous, registered.dataset
-        slides = self._slides[id(dataset)]
-        if registered.asked_at != slides:
+        if registered.asked_at != dataset.changes:
             registered.answered = query(View.of(dataset), continuous.query)
-            registered.asked_at = slides
+            registered.asked_at = dataset.changes
         result, report = registered.answered, continuous.report
         if report != Report.ALL:
             table = result.to_arrow()
@@ -337,7 +331,6 @@ class Stream:
         self._renew_terms(self._terms.scopes)
         for dataset in self._datasets.values():
             dataset.renew(self._kg, self._terms, self._values)
-            self._slides[id(dataset)] += 1
         self._forget_at = max(FORGET_FROM, FORGET_SHARE * (len(self._terms) - self._terms.start))
 
     def _renew_terms(self, scopes: int) -> None:

@@ -10,9 +10,14 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from evergraph.errors import UserError
 
 SECOND = 1_000_000
+Instants = npt.NDArray[np.int64]
+"""A column of instants."""
 UNITS = {
     "us": 1,
     **dict.fromkeys(("ms", "msec", "millisecond", "milliseconds"), 1000),

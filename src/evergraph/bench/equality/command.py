@@ -6,7 +6,6 @@ a graph is not what it should be.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -104,10 +103,7 @@ def main(asked: Asked, parts: Sequence[str], out: Path, as_json: bool = False) -
             for _ in _measure(part, asked, done):
                 written = _save(out, asked, done)
     chart.draw(done.sets, asked.limit, out / "equality.png")
-    if as_json:
-        print(json.dumps(written, ensure_ascii=False))
-    else:
-        results.show(done.tables(), done.notes)
+    results.show(written, as_json, done.tables(), done.notes)
     return 1 if done.wrong else 0
 
 

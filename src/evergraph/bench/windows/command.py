@@ -6,7 +6,6 @@ algorithms do not agree on the number of triples.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
@@ -136,10 +135,7 @@ def main(asked: Asked, parts: Sequence[str], out: Path, as_json: bool = False) -
     chart.draw(done.figure, out / "windows.png")
     if done.ticks:
         chart.draw_ticks(done.ticks, out / "windows-ticks.png")
-    if as_json:
-        print(json.dumps(written, ensure_ascii=False))
-    else:
-        results.show(done.tables(), done.notes)
+    results.show(written, as_json, done.tables(), done.notes)
     return 1 if done.wrong else 0
 
 

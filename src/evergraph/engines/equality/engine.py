@@ -33,6 +33,7 @@ from evergraph.engines.base import (
     Which,
     by_name,
     columns_of,
+    keyed,
     size_of,
 )
 from evergraph.engines.changes import Changed, Held, changes
@@ -355,10 +356,7 @@ class Rewriting:
         return columns_of(runs).get(relation)
 
     def contains(self, relation: str, row: Sequence[int]) -> bool:
-        key: Key = relation
-        if relation == TRIPLE:
-            subject, key, value = row
-            row = (subject, value)
+        key, row = keyed(relation, row)
         columns = [np.asarray([v], U64) for v in row]
         return bool(self._expansion().contains(key, columns, 1)[0])
 

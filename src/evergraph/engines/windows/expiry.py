@@ -26,9 +26,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
-
-import numpy as np
 
 from evergraph.engines.arrays import U64, Array, Arrays, Column, Words
 from evergraph.engines.base import Facts, Which
@@ -71,11 +68,10 @@ class Expiring(Holding):
         explicit: Mapping[Key, Relation],
         values: Values | None,
         width: int,
-        xp: Any = np,
     ) -> None:
         """`relations` are all facts of the graph, which are closed under the rules; `width` is a page of the calendar."""
         self.rules = rules
-        self.kernel = Kernel(Arrays(xp), values)
+        self.kernel = Kernel(Arrays(), values)
         self.arrays = self.kernel.arrays
         self.below, self.below_explicit = relations, explicit
         self.lives, self.given, self.covered = (Lives(self.arrays, width) for _ in range(3))
@@ -122,11 +118,7 @@ class Expiring(Holding):
         known = self.below_explicit.get(key)
         there = known.contains(run.words) if known is not None else self.arrays.xp.zeros(len(run), bool)
         for lives, mine in ((self.given, ~there), (self.covered, there)):
-            before = lives.of(key, run.words)
-            better = mine & (ends > before)
-            if bool(better.any()):
-                new = before[better] < U64(lives.now)
-                lives.put(key, run.arity, tuple(w[better] for w in run.words), ends[better], new)
+            lives.extend(key, run.where(mine), ends[mine])
         self._show(self._explicit, self.below_explicit, self.given, key)
 
     def _better(self, key: Key, words: Words, ends: Array) -> tuple[Array, Array]:

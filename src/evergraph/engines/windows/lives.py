@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from heapq import heappop, heappush
 
+import numpy as np
+
 from evergraph.engines.arrays import U64, Array, Arrays, Words
 from evergraph.engines.marks import Marks
 from evergraph.engines.relation import Relation, Run
@@ -32,6 +34,11 @@ def end_of(instant: int) -> int:
 
 def instant_of(end: int) -> int:
     return end - ZERO
+
+
+def ends_of(instants: Array) -> Array:
+    """The same for a column of them."""
+    return (instants + np.int64(ZERO)).astype(U64)
 
 
 class Lives:
@@ -69,6 +76,14 @@ class Lives:
             relation = self.relations.get(key)
             self.relations[key] = Relation(come) if relation is None else relation.add(come)
         self._given.setdefault(key, []).append((words, ends))
+
+    def extend(self, key: Key, run: Run, ends: Array) -> Array:
+        """Let facts live until these ends if that is longer than they would; returns which of them were not there."""
+        before = self.of(key, run.words)
+        better, new = ends > before, before < U64(self.now)
+        if bool(better.any()):
+            self.put(key, run.arity, tuple(w[better] for w in run.words), ends[better], new[better])
+        return new
 
     def leave(self, now: int) -> dict[Key, Run]:
         """Let facts go whose end has passed; returns them. Cost: the ends that are due."""
