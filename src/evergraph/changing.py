@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from evergraph import inputs
 from evergraph.engine_choice import is_spark, make_engine, make_pipeline
-from evergraph.engines.base import Engine, LocalEngine, Which
+from evergraph.engines.base import Engine, LocalEngine, Readable, Which
 from evergraph.engines.changes import Changed, Held, changes
 from evergraph.engines.equality.engine import Rewriting
 from evergraph.engines.equality.names import Names
@@ -53,7 +53,22 @@ Columns = dict[str, list[Ids]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class Read:
+    """Facts to insert and to delete, as they were read."""
+
+    insert: Columns
+    delete: Columns
+    staged: Encoded | None = None
+    """Facts to insert that stay in files."""
+    stages: tuple[Phase, ...] = ()
+
+    @property
+    def arities(self) -> dict[str, int]:
+        return {name: len(columns) for both in (self.delete, self.insert) for name, columns in both.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
     """What a caller of `update` wants."""
 
     insert: Any
@@ -66,6 +81,8 @@ class _Asked:
     rejects: Rejects | None
     progress: Progress | None
     operation: str
+    read: Read | None = None
+    """The facts, if they have been read already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +109,8 @@ class Changing(Reading):
     """Facts that the graph's ontology asserts."""
     _old: bool
     _stale: bool
+    _settled: Readable
+    """The last settled facts, which readers see."""
     _edition: int = 0
     """Rises whenever the graph has changed."""
 
@@ -124,7 +143,7 @@ class Changing(Reading):
         """
         if algorithm not in ALGORITHMS:
             raise UserError("EG302", f"no algorithm is called {algorithm!r}", f"use one of {', '.join(ALGORITHMS)}")
-        asked = _Asked(insert, delete, insert_rules, delete_rules, ontology, algorithm, dry_run, rejects, progress, operation)
+        asked = Asked(insert, delete, insert_rules, delete_rules, ontology, algorithm, dry_run, rejects, progress, operation)
         if self._store is None:
             return self._update(asked)
         if self._old:
@@ -169,7 +188,7 @@ class Changing(Reading):
         self._maintenance: Maintenance | None = None
         self._maintenance_rules: MaintenanceRules | None = None
         self._experience = Experience()
-        self._edition += 1
+        self._publish()
 
     def _take(self, snapshot: Snapshot, engine: Any) -> None:
         """Become what a snapshot holds; if it cannot be read, stay what this graph is."""
@@ -177,7 +196,8 @@ class Changing(Reading):
         try:
             self._read_snapshot(snapshot, engine)
         except BaseException:
-            self.__dict__.clear()
+            for name in self.__dict__.keys() - before.keys():
+                del self.__dict__[name]
             self.__dict__.update(before)
             raise
 
@@ -203,6 +223,7 @@ class Changing(Reading):
                 self._local.load(facts, read_counts(snapshot.files(COUNTS)) if counted else None)
         self._assertions = rules.assertions
         self._prepared = self._stale = self._pristine = False
+        self._publish()
 
     @property
     def _local(self) -> LocalEngine:
@@ -242,7 +263,7 @@ class Changing(Reading):
 
     # -- one update --------------------------------------------------------------------------------------------------
 
-    def _update(self, asked: _Asked) -> Report:
+    def _update(self, asked: Asked) -> Report:
         try:
             self._prepare()
         except BaseException:
@@ -272,7 +293,7 @@ class Changing(Reading):
         program = Program(tuple(member.rule for member in members), (), self._book.compiler.prefixes)
         self._setup(program, self._dictionary, self._engine_choice, numbers=[member.number for member in members])
 
-    def _read_rules(self, asked: _Asked) -> _Rules:
+    def _read_rules(self, asked: Asked) -> _Rules:
         """The rules that are to come and to go, checked against those in force."""
         came, gone = read_rules(asked.insert_rules), read_rules(asked.delete_rules)
         insert, delete = list(came.rules), list(gone.rules)
@@ -294,32 +315,23 @@ class Changing(Reading):
         inserted, deleted = (change.inserted, change.deleted) if change is not None else ((), ())
         return _Rules(change, inserted, deleted, tuple(facts), tuple(less), said, tuple(outside))
 
-    def _change(self, asked: _Asked, rules: _Rules, start: float) -> Report:
-        delete = inputs.read(asked.delete, self._dictionary, asked.rejects, asked.progress, own=True)
-        inputs.add(delete, inputs.read([*rules.delete], self._dictionary, own=True))
-        facts, staged, stages = self._read(asked.insert, asked.rejects, asked.progress)
-        inputs.add(facts, inputs.read([*rules.insert], self._dictionary, own=True))
-        arities = {name: len(columns) for both in (delete, facts) for name, columns in both.items()}
-        self._check_arities(arities)
-        if (book := self._book.meeting(arities)) is not self._book:
+    def _change(self, asked: Asked, rules: _Rules, start: float) -> Report:
+        read = asked.read or self._read_all(asked, rules)
+        if (book := self._book.meeting(read.arities)) is not self._book:
             if book.plan is not self._plan:
                 self._engine.adopt(book.plan)
             self._book, self._plan, self._maintenance = book, book.plan, None
             if rules.change is not None:
                 rules = self._read_rules(asked)
-        delete = inputs.less(delete, facts)
         builtins = self._builtins | builtins_of(self._values, [member.rule for member in rules.inserted])
         seen = len(self._dictionary)
-        for name, rows in builtins.items():
-            columns = rows(self._literals_seen if name in self._builtins else 0)
-            if len(columns[0]):
-                facts[name] = list(columns)
-        spent = time.perf_counter() - start - sum(stage.seconds for stage in stages)
-        read = Phase("read", spent, sum(len(c[0]) for both in (delete, facts) for c in both.values() if c))
-        if staged is not None and self._pipeline is not None:
-            self._pipeline.engine.stage(staged)
-        outcome = self._maintain(asked, rules.change, facts, delete)
-        outcome.phases[:0] = [*stages, read]
+        facts = {**read.insert, **self._new_literals(builtins)}
+        spent = time.perf_counter() - start - sum(stage.seconds for stage in read.stages)
+        phase = Phase("read", spent, sum(len(c[0]) for both in (read.delete, facts) for c in both.values() if c))
+        if read.staged is not None and self._pipeline is not None:
+            self._pipeline.engine.stage(read.staged)
+        outcome = self._maintain(asked, rules.change, facts, read.delete)
+        outcome.phases[:0] = [*read.stages, phase]
         with outcome.phase("commit"):
             if asked.progress is not None:
                 asked.progress("commit", 0.0)
@@ -328,12 +340,30 @@ class Changing(Reading):
         if asked.dry_run:
             self._engine.rollback()
         else:
-            self._settle(rules, arities, builtins, seen)
+            self._settle(rules, read.arities, builtins, seen)
         came, went = (tuple(member.rule for member in members) for members in (rules.inserted, rules.deleted))
         names = (came, went)
         return make_report(outcome, self._engine.name, change, names, rules.outside, self._difference, self._named, version)
 
-    def _maintain(self, asked: _Asked, change: Change | None, facts: Columns, delete: Columns) -> Outcome:
+    def _read_all(self, asked: Asked, rules: _Rules) -> Read:
+        """The facts of an update, and those that stand among its rules. A fact that is inserted is not deleted."""
+        delete = inputs.read(asked.delete, self._dictionary, asked.rejects, asked.progress, own=True)
+        inputs.add(delete, inputs.read([*rules.delete], self._dictionary, own=True))
+        facts, staged, stages = self._read(asked.insert, asked.rejects, asked.progress)
+        inputs.add(facts, inputs.read([*rules.insert], self._dictionary, own=True))
+        for found in (delete, facts):
+            self._check_arities({name: len(columns) for name, columns in found.items()})
+        for name in delete.keys() & facts.keys():
+            if len(delete[name]) != len(facts[name]):
+                raise inputs.arity_clash(name, len(delete[name]), len(facts[name]))
+        return Read(facts, inputs.less(delete, facts), staged, tuple(stages))
+
+    def _new_literals(self, builtins: Builtins) -> Columns:
+        """What built-in relations say of terms that have come since the last update."""
+        found = {name: list(rows(self._literals_seen if name in self._builtins else 0)) for name, rows in builtins.items()}
+        return {name: columns for name, columns in found.items() if len(columns[0])}
+
+    def _maintain(self, asked: Asked, change: Change | None, facts: Columns, delete: Columns) -> Outcome:
         if change is None:
             return maintain(
                 self._engine,
@@ -365,7 +395,16 @@ class Changing(Reading):
         self._arities = Program(tuple(m.rule for m in rules.inserted)).relations | arities | self._arities
         self._assertions, self._builtins, self._literals_seen = rules.assertions, builtins, seen
         self._first, self._pristine = Program(), False
+        self._publish()
+
+    def _publish(self) -> None:
+        """Let readers see what is there now, whole, until it is published again."""
+        self._settled = self._engine.still()
         self._edition += 1
+
+    @property
+    def _held(self) -> Readable:
+        return self._settled
 
     def _maintenance_program(self) -> Maintenance:
         """The rules of the `declarative` algorithm, made when it is first asked for and kept from then on."""

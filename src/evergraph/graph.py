@@ -117,14 +117,14 @@ class KnowledgeGraph(Changing):
 
     def verify(self, engine: Any = "memory") -> int:
         """Recompute everything from the explicit facts and compare; returns the number of facts, or raises `Differs`."""
-        fresh = make_engine(engine, self._plan)
-        explicit = self._engine.relations(Which.EXPLICIT)
+        fresh, held = make_engine(engine, self._plan), self._held
+        explicit = held.relations(Which.EXPLICIT)
         facts = together((key, relation.columns()) for key, relation in explicit.items() if len(relation))
         facts |= {name: rows(0) for name, rows in self._builtins.items()}
         fresh.begin()
         insert_seminaive(fresh, self._plan, facts)
         fresh.commit()
-        missing, extra = differences(fresh.relations(Which.ALL), self._engine.relations(Which.ALL))
+        missing, extra = differences(fresh.relations(Which.ALL), held.relations(Which.ALL))
         if missing or extra:
             raise Differs(self._atoms(missing), self._atoms(extra))
-        return sum(self._engine.counts(Which.ALL).values())
+        return sum(held.counts(Which.ALL).values())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from evergraph.engines.base import Difference, Engine, Which
+from evergraph.engines.base import Difference, Engine, Readable, Which
 from evergraph.errors import UserError
 from evergraph.inputs import COLUMNS
 from evergraph.plan.compile import Plan
@@ -45,16 +45,21 @@ class Reading:
     _store: Store | None
     _snapshot: Snapshot | None
 
+    @property
+    def _held(self) -> Readable:
+        """The facts that readers see."""
+        return self._engine
+
     def __len__(self) -> int:
         """The number of triples, explicit and derived."""
-        return self._engine.counts(Which.ALL).get(TRIPLE, 0)
+        return self._held.counts(Which.ALL).get(TRIPLE, 0)
 
     def __contains__(self, triple: Iterable[Any]) -> bool:
         """Whether a triple (rdflib or pyoxigraph terms, or N-Triples strings) holds."""
         ids = [self._dictionary.find(from_object(term, own=True)) for term in triple]
         if len(ids) != 3:
             raise UserError("EG105", f"a triple has three terms, not {len(ids)}", "give subject, predicate, object")
-        return None not in ids and self._engine.contains(TRIPLE, [i for i in ids if i is not None])
+        return None not in ids and self._held.contains(TRIPLE, [i for i in ids if i is not None])
 
     @property
     def explicit(self) -> Iterator[tuple[Any, ...]]:
@@ -73,11 +78,11 @@ class Reading:
 
     def blocks(self, which: Which | str = Which.ALL) -> Iterator[tuple[pa.Array, pa.Array, pa.Array]]:
         """The same in blocks of three columns of N-Triples terms."""
-        yield from self._blocks(self._engine.rows(TRIPLE, Which(which)))
+        yield from self._blocks(self._held.rows(TRIPLE, Which(which)))
 
     def relation(self, name: str) -> list[tuple[Any, ...]]:
         """The rows of a named relation, as rdflib terms."""
-        rows = self._engine.rows(name, Which.ALL)
+        rows = self._held.rows(name, Which.ALL)
         if rows is None:
             relations = Program(tuple(self._book.samples)).relations
             if name not in relations:
@@ -88,7 +93,7 @@ class Reading:
 
     def counts(self, which: Which | str = Which.ALL) -> dict[str, int]:
         """Numbers of facts by relation; triples under `[]`."""
-        return self._engine.counts(Which(which))
+        return self._held.counts(Which(which))
 
     @property
     def rules(self) -> Program:
@@ -168,7 +173,7 @@ class Reading:
             if which != Which.ALL:
                 triples = triples.where("explicit" if which == Which.EXPLICIT else "NOT explicit")
             return to_frame(text, triples, frame(self._snapshot, session, DICTIONARY), self._dictionary.find)
-        ids = [c.astype(np.int64) for c in self._engine.rows(TRIPLE, which) or [np.zeros(0, np.uint64)] * 3]
+        ids = [c.astype(np.int64) for c in self._held.rows(TRIPLE, which) or [np.zeros(0, np.uint64)] * 3]
         terms = self._dictionary.since(0).cast(pa.string())
         triples = session.createDataFrame(pa.table(ids, names=list(COLUMNS)))
         dictionary = session.createDataFrame(pa.table([np.arange(len(terms)), terms], names=["id", "term"]))

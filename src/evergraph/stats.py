@@ -21,7 +21,8 @@ Split = dict[str, dict[str, int]]
 
 def stats(kg: Reading) -> dict[str, Any]:
     """Cost: linear in the types; the rest is known. With cliques, linear in the facts that are kept; none is expanded."""
-    everything, explicit = kg._engine.relations(Which.ALL), kg._engine.relations(Which.EXPLICIT)
+    held = kg._held
+    everything, explicit = held.relations(Which.ALL), held.relations(Which.EXPLICIT)
     if isinstance(everything, Expansion):
         sizes = everything.sizes()
     else:

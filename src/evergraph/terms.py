@@ -8,6 +8,7 @@ Trap: language tags are lower case, as RDF 1.1 allows and as rdflib and pyoxigra
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 from typing import Any
@@ -24,6 +25,7 @@ MOST_TERMS = 1 << 32
 TAIL_FRACTION = 8
 """New terms are appended to the large array when they pass an eighth of it: taking from many chunks copies them all."""
 _NO_TERMS = pa.nulls(0, pa.large_string())
+_growing = threading.Lock()
 SCOPED = r"^_:(u*f[0-9]+_)"
 """Labels that look like those of blank nodes from files; given from elsewhere they get one more u."""
 _PLAIN_IRI = re.compile(r"<[a-z]+:(//[A-Za-z0-9.\-]+/)?[A-Za-z0-9.\-_/#]*>$", re.ASCII)
@@ -41,10 +43,10 @@ class Dictionary:
 
     def __init__(self, stored: pa.ChunkedArray | None = None, scopes: int = 0) -> None:
         """`stored` are terms that have their ids already, `scopes` the number of files that blank nodes came from."""
-        self._base = pa.concat_arrays(stored.chunks) if stored is not None and len(stored) else _NO_TERMS
-        self._tail = _NO_TERMS
+        base = pa.concat_arrays(stored.chunks) if stored is not None and len(stored) else _NO_TERMS
+        self._arrow = (base, _NO_TERMS)
         """The terms in Arrow's form, as far as they have been asked for in it: a large array and a small one."""
-        self._stored = len(self._base)
+        self._stored = len(base)
         self._index: dict[str, int] | None = None if self._stored else {}
         self._new: list[str] = []
         """The terms after the stored ones."""
@@ -84,38 +86,46 @@ class Dictionary:
     def _known(self) -> dict[str, int]:
         """Ids by term. Cost: linear in the stored terms, the first time something is looked up by its text."""
         if self._index is None:
-            self._index = dict(zip(self._base.slice(0, self._stored).to_pylist(), count()))
+            with _growing:
+                if self._index is None:
+                    self._index = dict(zip(self._arrow[0].slice(0, self._stored).to_pylist(), count()))
         return self._index
 
     def term(self, number: int) -> str:
-        return self._new[number - self._stored] if number >= self._stored else str(self._base[number].as_py())
+        return self._new[number - self._stored] if number >= self._stored else str(self._arrow[0][number].as_py())
 
     def since(self, number: int) -> pa.Array:
         """The terms from this id on."""
-        self._grow()
-        base, tail = self._base.slice(number), self._tail.slice(max(0, number - len(self._base)))
+        base, tail = self._grow()
+        base, tail = base.slice(number), tail.slice(max(0, number - len(base)))
         return pa.concat_arrays([base, tail]) if len(base) and len(tail) else base if len(base) else tail
 
     def decode(self, ids: Ids) -> pa.Array:
         """A column of terms for a column of ids. Cost: linear in the column, and once in the terms that are new."""
-        self._grow()
-        size = len(self._base)
-        late = ids >= size
+        base, tail = self._grow()
+        late = ids >= len(base)
         if not late.any():
-            return self._base.take(pa.array(ids.astype(np.int64)))
+            return base.take(pa.array(ids.astype(np.int64)))
         early = ~late
-        parts = [self._base.take(pa.array(ids[early].astype(np.int64))), self._tail.take(pa.array(ids[late] - np.uint64(size)))]
+        parts = [base.take(pa.array(ids[early].astype(np.int64))), tail.take(pa.array(ids[late] - np.uint64(len(base))))]
         place = np.empty(len(ids), np.int64)
         place[early], place[late] = np.arange(len(parts[0])), np.arange(len(parts[0]), len(ids))
         return pa.concat_arrays(parts).take(pa.array(place))
 
-    def _grow(self) -> None:
-        """Bring new terms into Arrow's form; the large array is copied when the small one is no longer small."""
-        known = len(self._base) + len(self._tail)
-        if known < len(self):
-            self._tail = pa.concat_arrays([self._tail, pa.array(self._new[known - self._stored :], pa.large_string())])
-            if len(self._tail) * TAIL_FRACTION > len(self._base):
-                self._base, self._tail = pa.concat_arrays([self._base, self._tail]), _NO_TERMS
+    def _grow(self) -> tuple[pa.Array, pa.Array]:
+        """Bring new terms into Arrow's form; the large array is copied when the small one is no longer small.
+
+        Readers do so in any thread while a writer brings terms.
+        """
+        if sum(map(len, self._arrow)) < len(self):
+            with _growing:
+                base, tail = self._arrow
+                late = self._new[len(base) + len(tail) - self._stored :]
+                tail = pa.concat_arrays([tail, pa.array(late, pa.large_string())])
+                if len(tail) * TAIL_FRACTION > len(base):
+                    base, tail = pa.concat_arrays([base, tail]), _NO_TERMS
+                self._arrow = (base, tail)
+        return self._arrow
 
 
 def parse_term(text: str) -> str:

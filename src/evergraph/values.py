@@ -14,6 +14,7 @@ exactly, from their text. A lexical form is taken as it stands: white space arou
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from decimal import Decimal
 from operator import ge, le
@@ -53,6 +54,8 @@ NONE, STRING, BOOLEAN, DATETIME, DECIMAL, FLOAT, DOUBLE, ILL_FORMED = range(8)
 KINDS = np.array([0, STRING, BOOLEAN, DATETIME, DECIMAL, DECIMAL, DECIMAL, 0], np.int8)
 """By value space: terms of one kind compare with each other, those of kind 0 with nothing."""
 UNORDERED = 2
+_extending = threading.RLock()
+"""Readers ask for values in any thread."""
 
 BOUNDS: dict[str, tuple[int | None, int | None]] = {
     "integer": (None, None),
@@ -227,7 +230,11 @@ class Values:
 
     def _extend(self) -> None:
         """Fill the rows of terms that are new since the last time. Cost: linear in these terms."""
-        known, count = self._count, len(self._dictionary)
+        if self._count < len(self._dictionary):
+            with _extending:
+                self._fill(self._count, len(self._dictionary))
+
+    def _fill(self, known: int, count: int) -> None:
         if known == count:
             return
         if count > len(self._rows):

@@ -85,7 +85,55 @@ class Change:
     deleted: Difference = field(default_factory=Difference)
 
 
-class Engine(Protocol):
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """How many facts wait for which step, while updates overlap."""
+
+    doubted: int
+    candidates: int
+    pending: int
+
+
+class Readable(Protocol):
+    """What readers ask of facts."""
+
+    def counts(self, which: Which) -> Counts: ...
+
+    def rows(self, relation: str, which: Which) -> Sequence[Ids] | None:
+        """All rows of a relation, as columns; None if no fact or rule ever mentioned it."""
+
+    def contains(self, relation: str, row: Sequence[int]) -> bool: ...
+
+    def relations(self, which: Which) -> Mapping[Key, Relation]:
+        """All facts, or the explicit ones, as the relations that queries read. Cost: the keys; what is read, when it is."""
+
+
+class Overlapping(Protocol):
+    """Updates that overlap, in steps of whole sets; between any two of them another one may join (`maintain.dynamic`).
+
+    An epoch is what joined between two steps, and what that brings about is its work.
+    """
+
+    def join(self, epoch: int, insert: Facts, delete: Facts) -> Missed:
+        """Take in an update, deletions first; returns what was to be deleted and was not explicit."""
+
+    def withdraw(self, epoch: int) -> Closed:
+        """Let go of doubted facts that nothing supports; what depended on them is doubted."""
+
+    def rederive(self, epoch: int) -> Closed:
+        """Bring back those that went and follow from active facts."""
+
+    def activate(self, epoch: int) -> Closed:
+        """Draw the consequences of pending facts."""
+
+    def waiting(self) -> Mapping[int, Waiting]:
+        """What is left to do, by epoch."""
+
+    def live(self) -> Readable:
+        """The facts as they are now, in between."""
+
+
+class Engine(Readable, Protocol):
     name: str
     rewrites: bool
     """Whether one name stands for all that are the same."""
@@ -147,15 +195,15 @@ class Engine(Protocol):
 
     def rollback(self) -> None: ...
 
-    def counts(self, which: Which) -> Counts: ...
+    def still(self) -> Readable:
+        """The facts as they are, for readers that go on while others change them."""
 
-    def rows(self, relation: str, which: Which) -> Sequence[Ids] | None:
-        """All rows of a relation, as columns; None if no fact or rule ever mentioned it."""
 
-    def contains(self, relation: str, row: Sequence[int]) -> bool: ...
+class OverlappingEngine(Engine, Protocol):
+    """An engine whose updates may overlap."""
 
-    def relations(self, which: Which) -> Mapping[Key, Relation]:
-        """All facts, or the explicit ones, as the relations that queries read. Cost: the keys; what is read, when it is."""
+    def overlap(self, keep: Keep) -> Overlapping:
+        """After `begin`: let updates join. When nothing is left to do, `commit` ends them all."""
 
 
 class LocalEngine(Engine, Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from evergraph.engines.arrays import U64
@@ -43,6 +44,17 @@ class Holding(Protocol):
 
     def relations(self, which: Which) -> Mapping[Key, Relation]:
         return {key: relation for key, relation in self.facts(which).items() if not hidden(key)}
+
+
+@dataclass(frozen=True, slots=True)
+class Still(Holding):
+    """Facts as they are at one time: relations are immutable, so that these stay what they are."""
+
+    all: Mapping[Key, Relation]
+    explicit: Mapping[Key, Relation]
+
+    def facts(self, which: Which) -> Mapping[Key, Relation]:
+        return self.explicit if which == Which.EXPLICIT else self.all
 
 
 def _sizes(relations: Mapping[Key, Relation]) -> Counts:

@@ -9,8 +9,11 @@ import numpy as np
 
 from evergraph.engines.base import Change, Closed, Difference, Facts, Keep, Missed, Which, by_name, columns_of
 from evergraph.engines.changes import Changed, Held, changes
-from evergraph.engines.holding import Holding
+from evergraph.engines.holding import Holding, Still
 from evergraph.engines.marks import Counted, Marks
+from evergraph.engines.overlap.counted import CountedOverlap
+from evergraph.engines.overlap.proved import ProvedOverlap
+from evergraph.engines.overlap.steps import Overlap
 from evergraph.engines.relation import Relation, Run, alike
 from evergraph.engines.shard import Shard
 from evergraph.engines.tally import tally
@@ -40,7 +43,7 @@ class MemoryEngine(Holding):
         self._given: dict[Key, int] = {}
         self._told: set[Key] = set()
         """Relations of which facts have become explicit in this update, or ceased to be, or have been derived by closing."""
-        self._upkeep: Upkeep | Waves | None = None
+        self._upkeep: Upkeep | Waves | Overlap[Any] | None = None
         self._missed = Missed()
         self.shard.insert(self.shard.runs(plan.parameter_facts))
 
@@ -118,6 +121,11 @@ class MemoryEngine(Holding):
     def missed(self) -> Missed:
         return self._missed
 
+    def overlap(self, keep: Keep) -> Overlap[Any]:
+        shard = self.shard
+        self._upkeep = CountedOverlap(shard) if keep == Keep.COUNTED else ProvedOverlap(shard, search=keep == Keep.PROVED)
+        return self._upkeep
+
     def retreat(self, stratum: int, keep: Keep) -> Closed:
         return self._counted(lambda upkeep: upkeep.retreat(stratum, keep))
 
@@ -126,7 +134,7 @@ class MemoryEngine(Holding):
 
     def _counted(self, step: Callable[[Upkeep | Waves], None]) -> Closed:
         """What a step of the upkeep did."""
-        assert self._upkeep is not None
+        assert isinstance(self._upkeep, Upkeep | Waves)
         kernel, rounds = self.shard.kernel, self._upkeep.rounds
         derivations, examined = kernel.derivations, kernel.examined
         step(self._upkeep)
@@ -177,8 +185,11 @@ class MemoryEngine(Holding):
         touched = None if self._recomputed or self._upkeep is None else self._upkeep.touched | self._told
         came, went = self._differences(before, shard.relations, touched)
         became, ceased = self._differences(explicit, shard.explicit, touched)
-        if isinstance(self._upkeep, Waves):
+        if isinstance(self._upkeep, Waves | Overlap):
             self._upkeep.settle()
+        if isinstance(self._upkeep, Overlap):
+            for scheduler in shard.schedulers:
+                scheduler.forget_if_changed({key: Relation(run) for key, run in went.items()})
         self._upkeep = None
         return Change(self._difference(became, came, shard.explicit), self._difference(ceased, went, explicit))
 
@@ -260,6 +271,9 @@ class MemoryEngine(Holding):
         }
 
     # -- reading -----------------------------------------------------------------------------------------------------
+
+    def still(self) -> Still:
+        return Still(dict(self.shard.relations), dict(self.shard.explicit))
 
     def facts(self, which: Which) -> dict[Key, Relation]:
         return self.shard.explicit if which == Which.EXPLICIT else self.shard.relations

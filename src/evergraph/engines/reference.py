@@ -127,6 +127,11 @@ class ReferenceEngine:
         self.explicit, self.facts = self._saved
         self.plan = self._before
 
+    def still(self) -> ReferenceEngine:
+        out = ReferenceEngine(self.plan)
+        out.explicit, out.facts = set(self.explicit), set(self.facts)
+        return out
+
     def counts(self, which: Which) -> Counts:
         return _count(self._which(which))
 

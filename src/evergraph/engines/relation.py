@@ -56,7 +56,7 @@ class Run:
                 words = (self.arrays.transpose(self.words[0]),)
             else:
                 words = self.arrays.unique([self.arrays.pack([self.column(i) for i in order], len(self))])
-            self._orders[order] = words
+            self._orders = {**self._orders, order: words}
         return words
 
     def column(self, position: int) -> Array:

@@ -117,11 +117,7 @@ class Activation(Fixpoint):
     def rederive(self, rules: Iterable[PlanRule], gone: Relations, active: Relations, below: Relations) -> None:
         """Bring back what went and follows from active facts; what is back already is counted for."""
         found = self._found()
-        for rule in rules:
-            head = rule.head
-            if head.relation in gone or (head.open and any(isinstance(key, int) for key in gone)):
-                take = partial(found.take, head, rule.body)
-                self.kernel.instances(rule.asked, [gone, *[active] * len(rule.body)], below, take)
+        ask(found, rules, gone, active, below)
         self._absorb((), found, feed=False)
 
     def gain(self, rules: Sequence[PlanRule], went: Relations, active: Relations) -> None:
@@ -219,9 +215,23 @@ class Waves(Net):
 
     def settle(self) -> None:
         """Lay out marks like their relations again, where that is due. Cost: that of merging those relations."""
-        marks, relations = self.ledger.marks, self.shard.relations
-        for key in [k for k in marks.keys() & relations.keys() if marks[k] is not self.ranks.get(k)]:
-            marks[key] = marks[key].settle(self.shard.arrays, relations[key])
+        lay_out(self.shard, self.ranks)
+
+
+def lay_out(shard: Shard, before: Mapping[Key, Marks]) -> None:
+    """Lay out the marks that an update has changed like their relations, where that is due."""
+    marks, relations = shard.marks or {}, shard.relations
+    for key in [k for k in marks.keys() & relations.keys() if marks[k] is not before.get(k)]:
+        marks[key] = marks[key].settle(shard.arrays, relations[key])
+
+
+def ask(found: Instances, rules: Iterable[PlanRule], gone: Relations, active: Relations, below: Relations) -> None:
+    """Find the instances over active facts that derive one of those that went."""
+    for rule in rules:
+        head = rule.head
+        if head.relation in gone or (head.open and any(isinstance(key, int) for key in gone)):
+            take = partial(found.take, head, rule.body)
+            found.kernel.instances(rule.asked, [gone, *[active] * len(rule.body)], below, take)
 
 
 def run_changed_negations(found: Instances, rule: PlanRule, changed: Relations, positive: Relations, below: Relations) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from evergraph.engines.arrays import U64, Arrays
-from evergraph.engines.base import Engine, Which
+from evergraph.engines.base import Readable, Which
 from evergraph.errors import UserError
 from evergraph.explain.fact import read_fact
 from evergraph.explain.proof import Kind, Proof
@@ -49,10 +49,12 @@ class Graph(Protocol):
     _book: Rulebook
     _dictionary: Dictionary
     _values: Values
-    _engine: Engine
     _plan: Plan
     _arities: dict[str, int]
     _builtins: dict[str, Rows]
+
+    @property
+    def _held(self) -> Readable: ...
 
 
 def explain(kg: Graph, fact: Any, every: bool = False) -> Proof:
@@ -71,8 +73,8 @@ class _Question:
 
     def __init__(self, kg: Graph) -> None:
         self.kg, self.prefixes = kg, kg._book.compiler.prefixes
-        builtins = Builtins(kg._builtins)
-        self.held, self.explicit = (Facts(kg._engine.relations(w), builtins) for w in (Which.ALL, Which.EXPLICIT))
+        builtins, held = Builtins(kg._builtins), kg._held
+        self.held, self.explicit = (Facts(held.relations(w), builtins) for w in (Which.ALL, Which.EXPLICIT))
         self.heads = Heads([rule for stratum in kg._plan.rules for rule in stratum])
         self.texts: dict[int, str] = {}
         """Terms by id, those that the answer needs."""

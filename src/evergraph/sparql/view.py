@@ -33,7 +33,7 @@ class View:
         """The present state of a graph: all of it, or the explicit triples."""
         if Which(which) == Which.DERIVED:
             raise UserError("EG503", "queries cannot read the derived triples alone", "use 'all' or 'explicit'")
-        return cls(graph._dictionary, graph._engine.relations(Which(which)), graph._values)
+        return cls(graph._dictionary, graph._held.relations(Which(which)), graph._values)
 
     def relation(self, predicate: int) -> Relation | None:
         """The pairs of one predicate, None where there are none."""

@@ -33,7 +33,6 @@ from evergraph.engines.base import (
     Which,
     by_name,
     columns_of,
-    keyed,
     size_of,
 )
 from evergraph.engines.changes import Changed, Held, changes
@@ -42,6 +41,7 @@ from evergraph.engines.equality.expansion import Expansion
 from evergraph.engines.equality.explicit import Explicit
 from evergraph.engines.equality.merging import normalised
 from evergraph.engines.equality.names import Names
+from evergraph.engines.equality.reading import Expanded, less
 from evergraph.engines.equality.stored import apart, in_normal_form
 from evergraph.engines.equality.unravel import Unravelling
 from evergraph.engines.kernel import Kernel
@@ -273,8 +273,8 @@ class Rewriting:
             """What one graph has and the other lacks; `only` if the other has nothing that this one lacks."""
             rest = {k: run.where(~other.contains(k, row_columns(run), len(run))) for k, run in explicit.items()}
             facts = cache(lambda: moved(some, other, changed))
-            total = _less(by_name(some.sizes()), by_name(other.sizes())) if only else facts().counts()
-            return Difference(_by_name(explicit), _less(total, _by_name(rest)), lambda: columns_of(facts().rows()))
+            total = less(by_name(some.sizes()), by_name(other.sizes())) if only else facts().counts()
+            return Difference(_by_name(explicit), less(total, _by_name(rest)), lambda: columns_of(facts().rows()))
 
         return Change(
             difference(after, before, became, self._grown) if not self._shrunk else Difference(),
@@ -336,32 +336,20 @@ class Rewriting:
             self._view = Expansion(self.below.held(), self.names)
         return self._view
 
+    def still(self) -> Expanded:
+        return Expanded(self._expansion(), self.below.still(), self.below.given())
+
     def counts(self, which: Which) -> Counts:
-        if which == Which.EXPLICIT:
-            return self.below.counts(which)
-        total = by_name(self._expansion().sizes())
-        if which == Which.ALL:
-            return total
-        return _less(total, self.below.counts(Which.EXPLICIT))
+        return self.still().counts(which)
 
     def rows(self, relation: str, which: Which) -> Sequence[Ids] | None:
-        if which == Which.EXPLICIT:
-            return self.below.rows(relation, which)
-        view, given = self._expansion(), self.below.given()
-        keys = [key for key in view if relation == (TRIPLE if isinstance(key, int) else key)]
-        if not keys:
-            return None
-        less: Callable[[Key], Relation | None] = given.get if which == Which.DERIVED else lambda _: None
-        runs = {key: Run(self.names.arrays, view[key].arity, view[key].less(less(key))) for key in keys}
-        return columns_of(runs).get(relation)
+        return self.still().rows(relation, which)
 
     def contains(self, relation: str, row: Sequence[int]) -> bool:
-        key, row = keyed(relation, row)
-        columns = [np.asarray([v], U64) for v in row]
-        return bool(self._expansion().contains(key, columns, 1)[0])
+        return self.still().contains(relation, row)
 
     def relations(self, which: Which) -> Relations:
-        return self.below.relations(which) if which == Which.EXPLICIT else self._expansion()
+        return self.still().relations(which)
 
     def kept(self) -> dict[str, int]:
         """How large the graph is that is kept, and its cliques."""
@@ -376,11 +364,6 @@ class Rewriting:
 
 def _by_name(runs: Mapping[Key, Run]) -> Counts:
     return by_name({key: len(run) for key, run in runs.items()})
-
-
-def _less(some: Counts, others: Counts) -> Counts:
-    found = {name: n - others.get(name, 0) for name, n in some.items()}
-    return {name: n for name, n in found.items() if n}
 
 
 def _not_here(what: str) -> UserError:

@@ -23,7 +23,7 @@ from evergraph.engines.relation import Relation, Run
 from evergraph.engines.shard import Scheduler, Shard
 from evergraph.engines.spark import files
 from evergraph.engines.spark.adoption import Adoption
-from evergraph.engines.spark.gather import Gathered, Gatherer, counts, role_of
+from evergraph.engines.spark.gather import Gathered, Gatherer, Reader, counts, role_of
 from evergraph.engines.spark.job import ALL, ARRIVED, EXPLICIT, Job, Step
 from evergraph.engines.spark.labels import spread
 from evergraph.engines.spark.mail import Kind, Letter, key_of
@@ -60,6 +60,7 @@ class SparkEngine(Running):
         self.state = self._saved = State(place(self.shards, plan.type_id, self.local))
         self._before = (plan, self.state, self.unused)
         self.jobs = self.supersteps = 0
+        self.readers = []
         self._staged: dict[Key, Run] = {}
         self._files: FactFiles | None = None
         """Facts to insert beside the staged ones, that stand in files."""
@@ -395,6 +396,12 @@ class SparkEngine(Running):
         return parcels(self.state.placement, self.labels, runs, owner, others)
 
     # -- reading -----------------------------------------------------------------------------------------------------
+
+    def still(self) -> Reader:
+        """Files that somebody may still read are not deleted."""
+        reader = Reader(self.gatherer, self.state)
+        self.readers.append(weakref.ref(reader))
+        return reader
 
     def counts(self, which: Which) -> Counts:
         return counts(self.state, which)

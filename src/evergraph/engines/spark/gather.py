@@ -7,6 +7,7 @@ the files are mapped, so that what is not read costs nothing.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -108,12 +109,34 @@ class Gatherer:
         return together(_columns(self.all(state, role, keys)))
 
 
+@dataclass(frozen=True)
+class Reader:
+    """The facts of one state of the shards; its files stay as long as somebody has this."""
+
+    gatherer: Gatherer
+    state: State
+
+    def counts(self, which: Which) -> Counts:
+        return counts(self.state, which)
+
+    def rows(self, relation: str, which: Which) -> Sequence[Ids] | None:
+        return self.gatherer.rows(self.state, relation, which)
+
+    def contains(self, relation: str, row: Sequence[int]) -> bool:
+        return self.gatherer.contains(self.state, relation, row)
+
+    def relations(self, which: Which) -> Mapping[Key, Relation]:
+        return Gathered(self.gatherer, self.state, role_of(which), reader=self)
+
+
 class Gathered(Mapping[Key, Relation]):
     """The relations of all shards; one is brought to the driver when it is asked for, and kept."""
 
-    def __init__(self, gatherer: Gatherer, state: State, role: str, all_keys: bool = False) -> None:
+    def __init__(
+        self, gatherer: Gatherer, state: State, role: str, all_keys: bool = False, reader: Reader | None = None
+    ) -> None:
         """With `all_keys`, hidden relations too."""
-        self._gatherer, self.state, self._role = gatherer, state, role
+        self._gatherer, self.state, self._role, self._reader = gatherer, state, role, reader
         self.sizes = {key: count for key, count in state.total(role).items() if count and (all_keys or not hidden(key))}
         """How many facts each relation has, which is known without reading it."""
         self._found: dict[Key, Relation] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 from evergraph.engines.base import Closed
 from evergraph.engines.spark import mail
+from evergraph.engines.spark.gather import Reader
 from evergraph.engines.spark.job import Job
 from evergraph.engines.spark.jobs import FAILURES, failure, lost
 from evergraph.engines.spark.mail import DDL, Kind, Letter
@@ -33,6 +35,8 @@ class Running:
     state: State
     jobs: int
     supersteps: int
+    readers: list[weakref.ref[Reader]]
+    """Who may still read an earlier state."""
     _said: list[dict[str, Any]]
     """What shards have answered in this update."""
 
@@ -107,8 +111,10 @@ class Running:
         return answers, out.where(f"kind <> '{Kind.ANSWER}'") if more else None
 
     def _sweep(self, *states: State) -> None:
-        """Delete the files that none of these states needs."""
-        needed = set[str]().union(*(state.files for state in states))
+        """Delete the files that neither these states need nor those that somebody reads."""
+        self.readers = [reader for reader in self.readers if reader() is not None]
+        read = (found.state for reader in self.readers if (found := reader()) is not None)
+        needed = set[str]().union(*(state.files for state in (*states, *read)))
         for path in self.folder.iterdir():
             if path.name not in needed and path.is_file():
                 path.unlink()

@@ -1,0 +1,98 @@
+"""Overlap by deletion and rederivation, and by Backward/Forward: support is looked for when a fact is doubted.
+
+In words: a doubted fact stays if explicit facts, and relations that nothing doubted reaches, derive it: at once (DRed), or by a
+proof of any length (Backward/Forward). A proof uses active facts alone, so that when one of them goes the fact is doubted
+again. Pending facts that lose an instance go, and come back by rederivation if they follow.
+
+Why that is enough: say that each fact rests on the instance that brought it, or on the proof that kept it. When it came, the
+facts of that instance were there and did not rest on it; a proof rests on explicit facts and on relations that do not depend on
+those doubted. So no fact rests on itself, whatever the order of steps, and whoever loses what it rests on is doubted.
+"""
+
+from __future__ import annotations
+
+from evergraph.engines.arrays import Arrays, Words
+from evergraph.engines.delta import Delta
+from evergraph.engines.fixpoint import Deltas, Found, head_limit, run_negated
+from evergraph.engines.overlap.queue import without
+from evergraph.engines.overlap.steps import CHUNK, Overlap, Relations
+from evergraph.engines.prove import Prover, unsettled
+from evergraph.engines.relation import Relation, Run
+from evergraph.engines.retreat import rederive
+from evergraph.engines.shard import Shard
+from evergraph.plan.model import Key
+from evergraph.plan.schedule import Component, Task
+
+
+class Heads(Found):
+    """The heads of instances, and how many arguments they have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.arities: dict[Key, int] = {}
+        self.arity_now = 0
+
+    def emit(self, key: Key, words: Words) -> None:
+        super().emit(key, words)
+        self.arities[key] = self.arity_now
+
+    def heads(self, arrays: Arrays) -> Deltas:
+        """Cost: a sort."""
+        return {k: Run(arrays, self.arities[k], arrays.unique([w for _, w in parts])) for k, parts in self.rows.items()}
+
+
+class ProvedOverlap(Overlap[Heads]):
+    """By looking for support: at once, or as far as it takes."""
+
+    def __init__(self, shard: Shard, search: bool, chunk: int = CHUNK) -> None:
+        super().__init__(shard, chunk)
+        shard.marks = None
+        self.search = search
+
+    def _found(self) -> Heads:
+        return Heads()
+
+    def run(self, task: Task, sources: list[Relations], below: Relations, found: Heads) -> None:
+        found.arity_now = len(task.rule.head.args)
+        self.kernel.run(task.rule, sources, below, found.emit, head_limit(self.kernel, task))
+
+    def _negate(self, found: Heads, rules: tuple[Component, ...], changed: Deltas, active: Relations) -> None:
+        for task in (task for component in rules for task in component.tasks if task.rule.negated):
+            found.arity_now = len(task.rule.head.args)
+            run_negated(self.kernel, task, Delta.of(changed), active, active, found)
+
+    def _derived(self, candidates: Deltas) -> Heads:
+        found = Heads()
+        asked = {key: Relation(run) for key, run in candidates.items()}
+        for key, run in rederive(self.kernel, self._able(), asked, self.active).items():
+            found.arity_now = run.arity
+            found.emit(key, run.words)
+        return found
+
+    def _unsupported(self, doubted: Deltas) -> Deltas:
+        """Facts of relations that no rule derives go at once; the others, if nothing that is certain then derives them."""
+        components = self._able()
+        derived_here = unsettled(components, self.doubted.keys | doubted.keys())
+        going = {key: run for key, run in doubted.items() if not derived_here(key)}
+        goals = {key: run for key, run in doubted.items() if derived_here(key)}
+        if goals:
+            held = without(self.active, going)
+            prover = Prover(self.kernel, components, held, self._explicit_and_active(), derived_here)
+            going |= prover.unproved(goals, held) if self.search else prover.not_evident(goals)
+        return going
+
+    def _explicit_and_active(self) -> Relations:
+        out = dict(self.shard.explicit)
+        for key, relation in self.pending.all().items():
+            if key in out:
+                run = Run(self.arrays, relation.arity, relation.rows())
+                out[key] = out[key].remove(run.within(out[key]))
+        return out
+
+    def _win(self, epoch: int, found: Heads) -> None:
+        for key, run in found.heads(self.arrays).items():
+            self.pending.add(epoch, key, run.where(~self._there(key, run) & ~self.candidates.has(key, run.words)))
+
+    def _lose(self, epoch: int, found: Heads) -> None:
+        for key, run in found.heads(self.arrays).items():
+            self._doubt(epoch, key, run.where(self._there(key, run)).without(self.shard.explicit.get(key)))

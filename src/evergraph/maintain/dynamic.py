@@ -1,0 +1,122 @@
+"""Updates that overlap: each joins the work of those before it at its next step.
+
+What it does: several updates are maintained at a time, in steps of whole sets. Between any two steps another one may join; an
+operation and its opposite cancel, in the order of submission. When nothing is left to do, the materialisation is the one that
+the updates make one after the other.
+
+Paper: Illich, Glimm: Fully Dynamic Materialization Maintenance. DL 2023, Algorithm 1 and §3.1.
+Symbols: U → what `join` takes in; O → the facts that wait (`engines.base.Waiting`): del → doubted, add → pending; transition
+    rules 1 and 3 → `withdraw`, `rederive` and `activate`, which determine operations and execute them; 2, cancel → `join`.
+Invariant: that of `engines.overlap.steps`, between any two steps. Candidates of an epoch wait until no epoch up to it doubts
+    anything.
+Departures: the paper has one operation in a step; here it is a set of them, all of one epoch and one kind. It remembers the
+    fact that started a recursion, to stop additions that come round to it; here candidates, which went, are not added before
+    the deletions up to theirs are done: that stops them too, and asks once instead of at each turn.
+Fairness: one step in `TURN` is for the oldest epoch, the others are for the one that has had least. When an epoch is through
+    and others keep going for `PATIENCE` steps, no more updates join until all are settled: so each settles after a number of
+    steps that follows its own work, and endless updates become batches.
+Cost and traps: that of the algorithm; a cancelled operation costs nothing but what it had done. Between steps facts may be
+    there that do not follow, and may be missing; only what is settled is whole.
+Example: re-inserting a fact while its deletion runs leaves alone what the deletion has not reached.
+    >>> from evergraph import KnowledgeGraph, Program
+    >>> kg = KnowledgeGraph(Program.parse("q(?x) :- p(?x) . r(?x) :- q(?x) . p(1) ."))
+    >>> tickets = [kg.submit(delete="p(1) ."), kg.submit(insert="p(1) . p(2) .")]
+    >>> kg.settle()
+    >>> kg.counts()
+    {'p': 2, 'q': 2, 'r': 2}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from evergraph.engines.base import Closed, Facts, Keep, Missed, Overlapping, Waiting
+
+OVERLAPPING = {"dred": Keep.EVIDENT, "counting": Keep.COUNTED, "backward-forward": Keep.PROVED}
+"""Algorithms whose updates may overlap, and what they keep."""
+TURN = 8
+PATIENCE = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a step did."""
+
+    step: str
+    epoch: int
+    closed: Closed
+
+
+class Dynamic:
+    """One stretch of overlapping updates, from the first that joins to the point where all are settled."""
+
+    def __init__(self, overlap: Overlapping, turn: int = TURN, patience: int = PATIENCE) -> None:
+        self.overlap, self.turn, self.patience = overlap, turn, patience
+        self.steps = 0
+        self._epochs = 0
+        self._had: dict[int, int] = {}
+        """Facts that have been dealt with for each epoch that is not through."""
+        self._waited: int | None = None
+        """Steps that an epoch has been through and not settled."""
+
+    def join(self, insert: Facts, delete: Facts) -> tuple[int, Missed]:
+        """Take in an update, as an epoch of its own."""
+        self._epochs += 1
+        missed = self.overlap.join(self._epochs, insert, delete)
+        self._had[self._epochs] = 0
+        self._see_through()
+        return self._epochs, missed
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing is left to do."""
+        return not self._had
+
+    @property
+    def admits(self) -> bool:
+        """Whether another update may join now."""
+        return self._waited is None or self._waited < self.patience
+
+    def is_through(self, epoch: int) -> bool:
+        """Whether all that an epoch brings about is in place, as far as the others let it."""
+        return epoch not in self._had
+
+    def step(self) -> Done:
+        """One step for one epoch. Cost: the instances that its facts win or lose."""
+        waiting = self.overlap.waiting()
+        epoch = self._next(waiting)
+        name = _step(epoch, waiting)
+        assert name is not None
+        closed: Closed = getattr(self.overlap, name)(epoch)
+        self.steps += 1
+        self._had[epoch] += closed.derivations + 1
+        self._waited = None if self._waited is None else self._waited + 1
+        self._see_through()
+        return Done(name, epoch, closed)
+
+    def _next(self, waiting: Mapping[int, Waiting]) -> int:
+        ready = [epoch for epoch in sorted(waiting) if _step(epoch, waiting) is not None]
+        if self.steps % self.turn == 0:
+            return ready[0]
+        return min(reversed(ready), key=self._had.__getitem__)
+
+    def _see_through(self) -> None:
+        """Note which epochs have nothing left to do: only its own steps give an epoch work."""
+        left = self.overlap.waiting()
+        for epoch in [number for number in self._had if number not in left]:
+            del self._had[epoch]
+            if self._waited is None:
+                self._waited = 0
+        if not self._had:
+            self._waited = None
+
+
+def _step(epoch: int, waiting: Mapping[int, Waiting]) -> str | None:
+    """What to do for an epoch; None if it has to wait for others."""
+    mine = waiting[epoch]
+    if mine.doubted:
+        return "withdraw"
+    if mine.candidates and not any(other.doubted for number, other in waiting.items() if number < epoch):
+        return "rederive"
+    return "activate" if mine.pending else None
