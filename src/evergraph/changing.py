@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,6 +84,8 @@ class Asked:
     operation: str
     read: Read | None = None
     """The facts, if they have been read already."""
+    ticket: str | None = None
+    """The ticket of an update that was submitted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,20 +144,29 @@ class Changing(Reading):
         the store's history calls the change. An exception leaves the graph as it was.
         Cost: the rule instances that use a fact, or are of a rule, that comes or goes.
         """
-        if algorithm not in ALGORITHMS:
-            raise UserError("EG302", f"no algorithm is called {algorithm!r}", f"use one of {', '.join(ALGORITHMS)}")
+        check_algorithm(algorithm)
         asked = Asked(insert, delete, insert_rules, delete_rules, ontology, algorithm, dry_run, rejects, progress, operation)
-        if self._store is None:
+        with self._writing():
             return self._update(asked)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """The graph as its store has it last, which nobody else changes meanwhile."""
+        if self._store is None:
+            yield
+            return
+        self._check_latest()
+        with self._store.writing():
+            self._catch_up(self._store)
+            with writes(self._store.path):
+                yield
+
+    def _check_latest(self) -> None:
         if self._old:
             assert self._snapshot is not None
             raise UserError(
                 "EG407", f"version {self._snapshot.version} is not the last one", "open the store without a version"
             )
-        with self._store.writing():
-            self._catch_up(self._store)
-            with writes(self._store.path):
-                return self._update(asked)
 
     # -- becoming ----------------------------------------------------------------------------------------------------
 
@@ -256,19 +268,20 @@ class Changing(Reading):
 
     def _prepare(self) -> None:
         """After a store was opened, what is not stored. Cost: linear in the terms if rules have built-ins, once."""
-        if not self._prepared:
+        if self._prepared:
+            return
+        try:
             self._engine.prepare({name: list(rows(0)) for name, rows in self._builtins.items()})
-            self._literals_seen = len(self._dictionary)
-            self._prepared = True
+        except BaseException:
+            self._stale = True
+            raise
+        self._literals_seen = len(self._dictionary)
+        self._prepared = True
 
     # -- one update --------------------------------------------------------------------------------------------------
 
     def _update(self, asked: Asked) -> Report:
-        try:
-            self._prepare()
-        except BaseException:
-            self._stale = True
-            raise
+        self._prepare()
         start = time.perf_counter()
         rules = self._read_rules(asked)
         before = dict(self.__dict__)
@@ -332,6 +345,7 @@ class Changing(Reading):
             self._pipeline.engine.stage(read.staged)
         outcome = self._maintain(asked, rules.change, facts, read.delete)
         outcome.phases[:0] = [*read.stages, phase]
+        outcome.tickets = [asked.ticket] if asked.ticket is not None else []
         with outcome.phase("commit"):
             if asked.progress is not None:
                 asked.progress("commit", 0.0)
@@ -436,6 +450,10 @@ class Changing(Reading):
         assert isinstance(self._dictionary, FileDictionary)
         return facts, *self._pipeline.read(paths, self._dictionary, rejects, progress)
 
+    def _same_rules(self) -> _Rules:
+        """No change of rules."""
+        return _Rules(None, assertions=self._assertions)
+
     def _write(self, operation: str, outcome: Outcome, rules: _Rules) -> int:
         """Commit what the engine has done, if that is anything; returns the store's version."""
         assert self._store is not None
@@ -478,6 +496,8 @@ class Changing(Reading):
     def _said(self, outcome: Outcome, rules: _Rules) -> dict[str, Any]:
         """What the store's history tells of an update."""
         said: dict[str, Any] = {"algorithm": outcome.algorithm, "derivations": outcome.derivations}
+        if outcome.tickets:
+            said["tickets"] = outcome.tickets
         if rules.inserted or rules.deleted:
             said |= {"rules_inserted": len(rules.inserted), "rules_deleted": len(rules.deleted)}
         return said
@@ -506,6 +526,11 @@ class Changing(Reading):
             expected = self._arities.get(name, arity)
             if expected != arity:
                 raise inputs.arity_clash(name, arity, expected)
+
+
+def check_algorithm(name: str) -> None:
+    if name not in ALGORITHMS:
+        raise UserError("EG302", f"no algorithm is called {name!r}", f"use one of {', '.join(ALGORITHMS)}")
 
 
 def _listed(paths: Any) -> list[Any]:

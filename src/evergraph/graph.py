@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evergraph.changing import Changing
 from evergraph.engine_choice import is_spark, make_engine
 from evergraph.engines.base import Which, together
 from evergraph.engines.changes import Held, changes
@@ -20,13 +19,14 @@ from evergraph.store import Snapshot, Store
 from evergraph.store.dictionary import FileDictionary
 from evergraph.store.names import NameRows
 from evergraph.store.rules import RuleRows
+from evergraph.submitting import Submissions, Submitting
 from evergraph.terms import Dictionary
 
 if TYPE_CHECKING:
     from evergraph.stream import Stream, Window
 
 
-class KnowledgeGraph(Changing):
+class KnowledgeGraph(Submitting):
     """A materialised graph: explicit facts, and all that follows from them by the rules.
 
     >>> kg = KnowledgeGraph("rhodf")
@@ -56,6 +56,7 @@ class KnowledgeGraph(Changing):
         if self._store is not None and self._store.exists:
             raise UserError("EG401", f"{store} is a store already", f"open it: KnowledgeGraph.open({str(store)!r})")
         self._snapshot: Snapshot | None = None
+        self._submissions = Submissions(self)
         self._old = self._stale = False
         program = rules if isinstance(rules, Program) else Program.load(rules)
         if program.outside and program is not rules:
@@ -78,6 +79,7 @@ class KnowledgeGraph(Changing):
         """
         self = cls.__new__(cls)
         self._store = Store(path)
+        self._submissions = Submissions(self)
         self._first = Program()
         self._old = version is not None and version != self._store.snapshot().version
         self._take(self._store.snapshot(version), engine)

@@ -56,6 +56,15 @@ def read(
     return collected.facts()
 
 
+def kept(source: Any) -> Any:
+    """The same input, for reading it later: what the caller may change or use up meanwhile is copied."""
+    if isinstance(source, str | Path | bytes | Program | OwnLines):
+        return source
+    if (table := _as_table(source)) is not None:
+        return table
+    return tuple(source) if isinstance(source, Iterable) else source
+
+
 def files_of(source: Any) -> tuple[list[Path], Any]:
     """The data files of an input that names files, and what else there is in it."""
     items = [source] if isinstance(source, str | Path) else source

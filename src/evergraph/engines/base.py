@@ -137,6 +137,8 @@ class Engine(Readable, Protocol):
     name: str
     rewrites: bool
     """Whether one name stands for all that are the same."""
+    overlaps: frozenset[Keep]
+    """What updates may keep that overlap; nothing if none do."""
 
     def fresh(self, plan: Plan) -> Engine:
         """An engine of this kind for other rules, without facts."""

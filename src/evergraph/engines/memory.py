@@ -30,6 +30,7 @@ class MemoryEngine(Holding):
 
     name = "memory"
     rewrites = False
+    overlaps = frozenset(Keep)
 
     def __init__(self, plan: Plan, xp: Any = np) -> None:
         self.shard = Shard(plan, xp)

@@ -30,6 +30,7 @@ Fact = tuple[str | int, ...]
 class ReferenceEngine:
     name = "reference"
     rewrites = False
+    overlaps = frozenset[Keep]()
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan

@@ -29,7 +29,7 @@ Example: re-inserting a fact while its deletion runs leaves alone what the delet
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from enum import StrEnum
 
 from evergraph.engines.base import Closed, Facts, Keep, Missed, Overlapping, Waiting
 
@@ -39,13 +39,12 @@ TURN = 8
 PATIENCE = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
-    """What a step did."""
+class Step(StrEnum):
+    """Called as the engine calls it."""
 
-    step: str
-    epoch: int
-    closed: Closed
+    WITHDRAW = "withdraw"
+    REDERIVE = "rederive"
+    ACTIVATE = "activate"
 
 
 class Dynamic:
@@ -82,24 +81,23 @@ class Dynamic:
         """Whether all that an epoch brings about is in place, as far as the others let it."""
         return epoch not in self._had
 
-    def step(self) -> Done:
-        """One step for one epoch. Cost: the instances that its facts win or lose."""
+    def next(self) -> tuple[Step, int]:
+        """What the next step will do, and for which epoch."""
         waiting = self.overlap.waiting()
-        epoch = self._next(waiting)
-        name = _step(epoch, waiting)
-        assert name is not None
-        closed: Closed = getattr(self.overlap, name)(epoch)
+        ready = [epoch for epoch in sorted(waiting) if _step(epoch, waiting) is not None]
+        epoch = ready[0] if self.steps % self.turn == 0 else min(reversed(ready), key=self._had.__getitem__)
+        step = _step(epoch, waiting)
+        assert step is not None
+        return step, epoch
+
+    def step(self, step: Step, epoch: int) -> Closed:
+        """One step for one epoch. Cost: the instances that its facts win or lose."""
+        closed: Closed = getattr(self.overlap, step)(epoch)
         self.steps += 1
         self._had[epoch] += closed.derivations + 1
         self._waited = None if self._waited is None else self._waited + 1
         self._see_through()
-        return Done(name, epoch, closed)
-
-    def _next(self, waiting: Mapping[int, Waiting]) -> int:
-        ready = [epoch for epoch in sorted(waiting) if _step(epoch, waiting) is not None]
-        if self.steps % self.turn == 0:
-            return ready[0]
-        return min(reversed(ready), key=self._had.__getitem__)
+        return closed
 
     def _see_through(self) -> None:
         """Note which epochs have nothing left to do: only its own steps give an epoch work."""
@@ -112,11 +110,11 @@ class Dynamic:
             self._waited = None
 
 
-def _step(epoch: int, waiting: Mapping[int, Waiting]) -> str | None:
+def _step(epoch: int, waiting: Mapping[int, Waiting]) -> Step | None:
     """What to do for an epoch; None if it has to wait for others."""
     mine = waiting[epoch]
     if mine.doubted:
-        return "withdraw"
+        return Step.WITHDRAW
     if mine.candidates and not any(other.doubted for number, other in waiting.items() if number < epoch):
-        return "rederive"
-    return "activate" if mine.pending else None
+        return Step.REDERIVE
+    return Step.ACTIVATE if mine.pending else None

@@ -30,10 +30,12 @@ class Outcome:
     """Derivations that `auto` expected when it chose."""
     phases: list[Phase] = field(default_factory=list)
     missed: Missed = field(default_factory=Missed)
+    tickets: list[str] = field(default_factory=list)
+    """The submitted updates that it is made of."""
 
     def add(self, phase: Phase, closed: Closed) -> None:
         """Count what a step did, in its phase and in all."""
-        phase.facts = closed.derivations
+        phase.facts += closed.derivations
         self.rounds += closed.rounds
         self.derivations += closed.derivations
         self.examined += closed.examined
@@ -42,9 +44,24 @@ class Outcome:
     def phase(self, name: str) -> Iterator[Phase]:
         """Time a phase and keep it."""
         phase = Phase(name)
-        start = time.perf_counter()
-        try:
+        with _timed(phase):
             yield phase
-        finally:
-            phase.seconds = time.perf_counter() - start
-            self.phases.append(phase)
+        self.phases.append(phase)
+
+    @contextmanager
+    def more_of(self, name: str) -> Iterator[Phase]:
+        """Time more of a phase that comes again and again."""
+        phase = next((phase for phase in self.phases if phase.name == name), None)
+        if phase is None:
+            self.phases.append(phase := Phase(name))
+        with _timed(phase):
+            yield phase
+
+
+@contextmanager
+def _timed(phase: Phase) -> Iterator[None]:
+    start = time.perf_counter()
+    try:
+        yield
+    finally:
+        phase.seconds += time.perf_counter() - start

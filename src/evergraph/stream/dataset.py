@@ -78,6 +78,10 @@ class Dataset(Reading):
 
     def begin(self, kg: KnowledgeGraph, terms: Overlay, values: ValuesAbove) -> None:
         """Lie beside a graph as it is now, with nothing in the windows."""
+        with kg._at_rest():
+            self._begin(kg, terms, values)
+
+    def _begin(self, kg: KnowledgeGraph, terms: Overlay, values: ValuesAbove) -> None:
         kg._prepare()
         self._dictionary, self._values = terms, values
         self._book, self._arities, self._equality = kg._book, kg._arities, kg._equality

@@ -12,15 +12,13 @@ no two names of the graph are the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
 from typing import Protocol
 
-import numpy as np
-
-from evergraph.engines.arrays import U64, Array
+from evergraph.engines.arrays import Array
 from evergraph.engines.base import (
     Change,
     Closed,
@@ -51,7 +49,6 @@ from evergraph.engines.sets import with_runs
 from evergraph.errors import UserError
 from evergraph.plan.compile import Plan
 from evergraph.plan.model import Key
-from evergraph.rules.model import TRIPLE
 from evergraph.terms import Ids
 
 Relations = Mapping[Key, Relation]
@@ -132,6 +129,7 @@ class Rewriting:
 
     counted = False
     rewrites = True
+    overlaps = frozenset[Keep]()
 
     def __init__(self, below: Merging, plan: Plan) -> None:
         assert plan.same is not None

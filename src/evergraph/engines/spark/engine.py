@@ -44,6 +44,7 @@ from evergraph.terms import Ids
 class SparkEngine(Running):
     name = "spark"
     rewrites = False
+    overlaps = frozenset[Keep]()
 
     def __init__(self, plan: Plan, session: Any, shards: int | None = None, folder: str | Path | None = None) -> None:
         """`folder` is where shards keep their relations: one that driver and workers share. By default a temporary one."""
