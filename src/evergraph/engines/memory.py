@@ -12,6 +12,7 @@ from evergraph.engines.changes import Changed, Held, changes
 from evergraph.engines.holding import Holding, Still
 from evergraph.engines.marks import Counted, Marks
 from evergraph.engines.overlap.counted import CountedOverlap
+from evergraph.engines.overlap.local import LocalOverlap
 from evergraph.engines.overlap.proved import ProvedOverlap
 from evergraph.engines.overlap.steps import Overlap
 from evergraph.engines.relation import Relation, Run, alike
@@ -44,7 +45,7 @@ class MemoryEngine(Holding):
         self._given: dict[Key, int] = {}
         self._told: set[Key] = set()
         """Relations of which facts have become explicit in this update, or ceased to be, or have been derived by closing."""
-        self._upkeep: Upkeep | Waves | Overlap[Any] | None = None
+        self._upkeep: Upkeep | Waves | LocalOverlap | None = None
         self._missed = Missed()
         self.shard.insert(self.shard.runs(plan.parameter_facts))
 
@@ -122,9 +123,11 @@ class MemoryEngine(Holding):
     def missed(self) -> Missed:
         return self._missed
 
-    def overlap(self, keep: Keep) -> Overlap[Any]:
+    def overlap(self, keep: Keep) -> LocalOverlap:
         shard = self.shard
-        self._upkeep = CountedOverlap(shard) if keep == Keep.COUNTED else ProvedOverlap(shard, search=keep == Keep.PROVED)
+        shard.able()
+        facts: Overlap[Any] = CountedOverlap(shard) if keep == Keep.COUNTED else ProvedOverlap(shard, keep == Keep.PROVED)
+        self._upkeep = LocalOverlap(shard, facts)
         return self._upkeep
 
     def retreat(self, stratum: int, keep: Keep) -> Closed:
@@ -186,9 +189,9 @@ class MemoryEngine(Holding):
         touched = None if self._recomputed or self._upkeep is None else self._upkeep.touched | self._told
         came, went = self._differences(before, shard.relations, touched)
         became, ceased = self._differences(explicit, shard.explicit, touched)
-        if isinstance(self._upkeep, Waves | Overlap):
+        if isinstance(self._upkeep, Waves | LocalOverlap):
             self._upkeep.settle()
-        if isinstance(self._upkeep, Overlap):
+        if isinstance(self._upkeep, LocalOverlap):
             for scheduler in shard.schedulers:
                 scheduler.forget_if_changed({key: Relation(run) for key, run in went.items()})
         self._upkeep = None

@@ -164,6 +164,14 @@ class Shard:
         kernel = self.kernel
         return Closed(self.fixpoint.rounds - rounds, kernel.derivations - derivations, kernel.examined - examined)
 
+    def able(self) -> tuple[Component, ...]:
+        """The rules of all strata that can fire."""
+        return tuple(scheduler.able for scheduler in self.schedulers)
+
+    def able_after(self, arrived: Mapping[Key, Run]) -> tuple[Component, ...]:
+        """The same when these facts have come and their consequences have not."""
+        return tuple(scheduler.able_after(arrived) for scheduler in self.schedulers)
+
     @property
     def nbytes(self) -> int:
         """Bytes of all relations and indices; arrays that explicit facts and materialisation share count once."""

@@ -13,24 +13,22 @@ from evergraph.engines.delta import Delta
 from evergraph.engines.fixpoint import Deltas
 from evergraph.engines.instances import Instances
 from evergraph.engines.marks import count_of, mark, rank_of
-from evergraph.engines.overlap.steps import CHUNK, Overlap, Relations, rules_of
+from evergraph.engines.overlap.steps import Overlap, Relations, Site, rules_of
 from evergraph.engines.relation import Run
-from evergraph.engines.shard import Shard
-from evergraph.engines.waves import Ledger, ask, lay_out, run_changed_negations
+from evergraph.engines.waves import Ledger, ask, run_changed_negations
 from evergraph.plan.model import Key
 from evergraph.plan.schedule import Component, Task
 
 
 class CountedOverlap(Overlap[Instances]):
-    """By counts, which the shard must have."""
+    """By counts, which the site must have."""
 
-    def __init__(self, shard: Shard, chunk: int = CHUNK) -> None:
-        super().__init__(shard, chunk)
-        self._began = shard.marks or {}
-        shard.marks = dict(self._began)
-        self.ledger = Ledger(shard.kernel, shard.marks)
+    def __init__(self, site: Site) -> None:
+        super().__init__(site)
+        site.marks = dict(site.marks or {})
+        self.ledger = Ledger(site.kernel, site.marks)
 
-    def _found(self) -> Instances:
+    def found(self) -> Instances:
         return Instances(self.kernel, self.ledger.marks)
 
     def run(self, task: Task, sources: list[Relations], below: Relations, found: Instances) -> None:
@@ -40,12 +38,13 @@ class CountedOverlap(Overlap[Instances]):
         for rule in rules_of(rules):
             run_changed_negations(found, rule, Delta.of(changed), active, active)
 
-    def _derived(self, candidates: Deltas) -> Instances:
-        found = self._found()
-        ask(found, rules_of(self._able()), Delta.of(candidates), self.active, self.active)
+    def derived(self, candidates: Deltas) -> Instances:
+        found = self.found()
+        active = self.site.relations
+        ask(found, rules_of(self.site.able()), Delta.of(candidates), active, active)
         return found
 
-    def _unsupported(self, doubted: Deltas) -> Deltas:
+    def unsupported(self, doubted: Deltas) -> Deltas:
         found = {key: run.where(count_of(self.ledger.of(key, run.words)) == 0) for key, run in doubted.items()}
         return {key: run for key, run in found.items() if len(run)}
 
@@ -58,11 +57,11 @@ class CountedOverlap(Overlap[Instances]):
     def _doubt(self, epoch: int, key: Key, run: Run) -> None:
         super()._doubt(epoch, key, run.where(count_of(self.ledger.of(key, run.words)) == 0))
 
-    def _win(self, epoch: int, found: Instances) -> None:
+    def win(self, epoch: int, found: Instances) -> None:
         for key, heads in found.heads():
             arity = found.arities[key]
             run = Run(self.arrays, arity, heads.rows)
-            there = self._there(key, run)
+            there = self.there(key, run)
             new = ~there & ~self.candidates.has(key, run.words)
             marks = self.ledger.of(key, run.words)
             more = heads.counted(rank_of(marks), self.kernel)
@@ -71,16 +70,12 @@ class CountedOverlap(Overlap[Instances]):
             self.ledger.put(key, arity, tuple(w[changed] for w in run.words), values[changed])
             self.pending.add(epoch, key, run.where(new))
 
-    def _lose(self, epoch: int, found: Instances) -> None:
+    def lose(self, epoch: int, found: Instances) -> None:
         for key, heads in found.heads():
             run = Run(self.arrays, found.arities[key], heads.rows)
             marks = self.ledger.of(key, run.words)
             less = heads.counted(rank_of(marks), self.kernel)
-            changed = self._there(key, run) & (less > 0)
+            changed = self.there(key, run) & (less > 0)
             run = run.where(changed)
             self.ledger.put(key, run.arity, run.words, (marks - less)[changed])
-            self._doubt(epoch, key, run.without(self.shard.explicit.get(key)))
-
-    def settle(self) -> None:
-        """Lay out marks like their relations again, where that is due. Cost: that of merging those relations."""
-        lay_out(self.shard, self._began)
+            self._doubt(epoch, key, run.without(self.site.explicit.get(key)))

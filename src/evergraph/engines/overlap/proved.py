@@ -15,11 +15,10 @@ from evergraph.engines.arrays import Arrays, Words
 from evergraph.engines.delta import Delta
 from evergraph.engines.fixpoint import Deltas, Found, head_limit, run_negated
 from evergraph.engines.overlap.queue import without
-from evergraph.engines.overlap.steps import CHUNK, Overlap, Relations
+from evergraph.engines.overlap.steps import Overlap, Relations, Site
 from evergraph.engines.prove import Prover, unsettled
 from evergraph.engines.relation import Relation, Run
 from evergraph.engines.retreat import rederive
-from evergraph.engines.shard import Shard
 from evergraph.plan.model import Key
 from evergraph.plan.schedule import Component, Task
 
@@ -44,12 +43,12 @@ class Heads(Found):
 class ProvedOverlap(Overlap[Heads]):
     """By looking for support: at once, or as far as it takes."""
 
-    def __init__(self, shard: Shard, search: bool, chunk: int = CHUNK) -> None:
-        super().__init__(shard, chunk)
-        shard.marks = None
+    def __init__(self, site: Site, search: bool) -> None:
+        super().__init__(site)
+        site.marks = None
         self.search = search
 
-    def _found(self) -> Heads:
+    def found(self) -> Heads:
         return Heads()
 
     def run(self, task: Task, sources: list[Relations], below: Relations, found: Heads) -> None:
@@ -61,38 +60,38 @@ class ProvedOverlap(Overlap[Heads]):
             found.arity_now = len(task.rule.head.args)
             run_negated(self.kernel, task, Delta.of(changed), active, active, found)
 
-    def _derived(self, candidates: Deltas) -> Heads:
+    def derived(self, candidates: Deltas) -> Heads:
         found = Heads()
         asked = {key: Relation(run) for key, run in candidates.items()}
-        for key, run in rederive(self.kernel, self._able(), asked, self.active).items():
+        for key, run in rederive(self.kernel, self.site.able(), asked, self.site.relations).items():
             found.arity_now = run.arity
             found.emit(key, run.words)
         return found
 
-    def _unsupported(self, doubted: Deltas) -> Deltas:
+    def unsupported(self, doubted: Deltas) -> Deltas:
         """Facts of relations that no rule derives go at once; the others, if nothing that is certain then derives them."""
-        components = self._able()
+        components = self.site.able()
         derived_here = unsettled(components, self.doubted.keys | doubted.keys())
         going = {key: run for key, run in doubted.items() if not derived_here(key)}
         goals = {key: run for key, run in doubted.items() if derived_here(key)}
         if goals:
-            held = without(self.active, going)
+            held = without(self.site.relations, going)
             prover = Prover(self.kernel, components, held, self._explicit_and_active(), derived_here)
             going |= prover.unproved(goals, held) if self.search else prover.not_evident(goals)
         return going
 
     def _explicit_and_active(self) -> Relations:
-        out = dict(self.shard.explicit)
+        out = dict(self.site.explicit)
         for key, relation in self.pending.all().items():
             if key in out:
                 run = Run(self.arrays, relation.arity, relation.rows())
                 out[key] = out[key].remove(run.within(out[key]))
         return out
 
-    def _win(self, epoch: int, found: Heads) -> None:
+    def win(self, epoch: int, found: Heads) -> None:
         for key, run in found.heads(self.arrays).items():
-            self.pending.add(epoch, key, run.where(~self._there(key, run) & ~self.candidates.has(key, run.words)))
+            self.pending.add(epoch, key, run.where(~self.there(key, run) & ~self.candidates.has(key, run.words)))
 
-    def _lose(self, epoch: int, found: Heads) -> None:
+    def lose(self, epoch: int, found: Heads) -> None:
         for key, run in found.heads(self.arrays).items():
-            self._doubt(epoch, key, run.where(self._there(key, run)).without(self.shard.explicit.get(key)))
+            self._doubt(epoch, key, run.where(self.there(key, run)).without(self.site.explicit.get(key)))

@@ -21,29 +21,44 @@ Invariants, between any two steps and so wherever an update joins:
 When nothing is doubted, a candidate or pending, the active facts are closed and well supported: with stratified negation there
 is one such set, the materialisation. Steps may come in any order for that; for them to end, candidates of an epoch wait until
 no epoch up to it doubts anything (`maintain.dynamic`).
-Cost: the instances that the facts of a step win or lose, each once; up to `chunk` facts are taken in a step.
+Cost: the instances that the facts of a step win or lose, each once.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from typing import Generic, TypeVar
+from collections.abc import Mapping
+from typing import Generic, Protocol, TypeVar
 
-from evergraph.engines.arrays import Array
-from evergraph.engines.base import Closed, Facts, Missed, Waiting
+from evergraph.engines.arrays import Array, Arrays
+from evergraph.engines.base import Missed, Waiting
 from evergraph.engines.fixpoint import Deltas, Fixpoint, Found
-from evergraph.engines.holding import Still
+from evergraph.engines.kernel import Kernel
+from evergraph.engines.marks import Marks
 from evergraph.engines.overlap.queue import Queue, without
 from evergraph.engines.relation import Relation, Run
-from evergraph.engines.sets import runs_of, with_runs
-from evergraph.engines.shard import Shard
+from evergraph.engines.sets import with_runs
 from evergraph.plan.model import Key, PlanRule
 from evergraph.plan.schedule import Component, Task
 
 Relations = Mapping[Key, Relation]
-CHUNK = 1 << 13
-"""Facts that a step takes, at most: about as long as an update that arrives has to wait."""
+
+
+class Site(Protocol):
+    """Where facts are: a shard."""
+
+    arrays: Arrays
+    kernel: Kernel
+    relations: dict[Key, Relation]
+    """The active facts."""
+    explicit: dict[Key, Relation]
+    marks: dict[Key, Marks] | None
+
+    def able(self) -> tuple[Component, ...]:
+        """The rules that can fire."""
+
+    def able_after(self, arrived: Mapping[Key, Run]) -> tuple[Component, ...]:
+        """The rules that can fire when these facts have come."""
 
 
 F = TypeVar("F", bound=Found)
@@ -51,101 +66,74 @@ F = TypeVar("F", bound=Found)
 
 
 class Overlap(ABC, Generic[F]):
-    """The facts of a shard while updates overlap."""
+    """The facts of a shard while updates overlap, and what is made of the instances that they win and lose."""
 
-    def __init__(self, shard: Shard, chunk: int = CHUNK) -> None:
-        self.shard, self.chunk = shard, chunk
-        self.arrays, self.kernel = shard.arrays, shard.kernel
-        self.doubted, self.candidates, self.pending = (Queue(shard.arrays) for _ in range(3))
-        self.touched: set[Key] = set()
-        """Relations that have gained or lost facts, explicit ones or any."""
-        self._able()
-
-    @property
-    def active(self) -> dict[Key, Relation]:
-        return self.shard.relations
+    def __init__(self, site: Site) -> None:
+        self.site, self.arrays, self.kernel = site, site.arrays, site.kernel
+        self.doubted, self.candidates, self.pending = (Queue(site.arrays) for _ in range(3))
 
     def waiting(self) -> dict[int, Waiting]:
         """By epoch, for those that have work left."""
         queues = (self.doubted, self.candidates, self.pending)
         return {epoch: Waiting(*(q.size(epoch) for q in queues)) for epoch in {e for q in queues for e in q.epochs}}
 
-    def live(self) -> Still:
-        """The facts that are there now, pending and doubted ones among them. Cost: the relations, and what is pending."""
-        return Still(with_runs(self.active, runs_of(self.pending.all())), dict(self.shard.explicit))
-
-    # -- steps -------------------------------------------------------------------------------------------------------
-
-    def join(self, epoch: int, insert: Facts, delete: Facts) -> Missed:
-        """Take in an update: deletions first. Returns what was to be deleted and was not explicit. Cost: its facts."""
-        gone, come = self.shard.runs(delete), self.shard.runs(insert)
-        self.touched |= gone.keys() | come.keys()
+    def enter(self, epoch: int, come: Deltas, gone: Deltas) -> Missed:
+        """Facts cease to be explicit, and others become it. Cost: these facts."""
+        explicit = self.site.explicit
         absent = derived = 0
-        retracted = self.shard.retract(gone)
         for key, run in gone.items():
-            rest = run.without(retracted.get(key))
-            there = int(self._there(key, rest).sum())
-            absent, derived = absent + len(rest) - there, derived + there
-        for key, run in retracted.items():
-            self._doubt(epoch, key, run)
+            known = explicit.get(key)
+            was = run.within(known) if known is not None else run.where(self.arrays.xp.zeros(len(run), bool))
+            there = int(self.there(key, run).sum())
+            absent, derived = absent + len(run) - there, derived + there - len(was)
+            if known is not None:
+                explicit[key] = known.remove(was)
+            self._doubt(epoch, key, was)
         for key, run in come.items():
-            known = self.shard.explicit.get(key)
-            self.shard.explicit[key] = Relation(run) if known is None else known.add(run.without(known))
+            known = explicit.get(key)
+            explicit[key] = Relation(run) if known is None else known.add(run.without(known))
             self.doubted.drop(key, run)
-            new = run.where(~self._there(key, run))
+            new = run.where(~self.there(key, run))
             self.candidates.drop(key, new)
             self._enter(epoch, key, new)
         return Missed(absent, derived)
 
-    def withdraw(self, epoch: int) -> Closed:
-        """Let go of doubted facts."""
-        return self._counted(lambda: self._withdraw(epoch, self._unsupported(self.doubted.take(epoch, self.chunk))))
+    def dismiss(self, epoch: int, most: int) -> Deltas:
+        """Doubted facts that nothing supports: they are to go, and are candidates from now on."""
+        going = self.unsupported(self.doubted.take(epoch, most))
+        for key, run in going.items():
+            self.candidates.add(epoch, key, run)
+        return going
 
-    def rederive(self, epoch: int) -> Closed:
-        """Ask whether candidates follow."""
-        return self._counted(lambda: self._win(epoch, self._derived(self.candidates.take(epoch, self.chunk))))
-
-    def activate(self, epoch: int) -> Closed:
-        """Draw the consequences of pending facts."""
-        return self._counted(lambda: self._activate(epoch, self.pending.take(epoch, self.chunk)))
-
-    def _withdraw(self, epoch: int, going: Deltas) -> None:
-        components = self._able()
-        before, after = dict(self.active), without(self.active, going)
-        lost, won = self._found(), self._found()
+    def withdraw(self, going: Deltas) -> tuple[F, F]:
+        """Active facts are no longer; returns the instances that are won and lost by it."""
+        components, active = self.site.able(), self.site.relations
+        before, after = dict(active), without(active, going)
+        won, lost = self.found(), self.found()
         self._use(lost, components, going, after, before, before)
         self._negate(won, components, going, after)
-        for key, run in going.items():
-            self.active[key] = after[key]
-            self.candidates.add(epoch, key, run)
-        self.touched |= going.keys()
-        self._win(epoch, won)
-        self._lose(epoch, lost)
+        active.update({key: after[key] for key in going})
+        return won, lost
 
-    def _activate(self, epoch: int, coming: Deltas) -> None:
-        components = tuple(scheduler.able_after(coming) for scheduler in self.shard.schedulers)
-        before, after = dict(self.active), with_runs(self.active, coming)
-        lost, won = self._found(), self._found()
+    def activate(self, coming: Deltas) -> tuple[F, F]:
+        """Facts become active; returns the instances that are won and lost by it."""
+        components, active = self.site.able_after(coming), self.site.relations
+        before, after = dict(active), with_runs(active, coming)
+        won, lost = self.found(), self.found()
         self._use(won, components, coming, after, before, after)
         self._negate(lost, components, coming, before)
-        for key in coming:
-            self.active[key] = after[key]
-        self.touched |= coming.keys()
-        self._win(epoch, won)
-        self._lose(epoch, lost)
+        active.update({key: after[key] for key in coming})
+        return won, lost
 
-    def _counted(self, step: Callable[[], None]) -> Closed:
-        derivations, examined = self.kernel.derivations, self.kernel.examined
-        step()
-        return Closed(1, self.kernel.derivations - derivations, self.kernel.examined - examined)
+    def absorb(self, epoch: int, won: F, lost: F) -> None:
+        """What instances that are won and lost mean for their heads. Those that are won come first: they may support."""
+        self.win(epoch, won)
+        self.lose(epoch, lost)
 
-    def _able(self) -> tuple[Component, ...]:
-        """The rules that can fire."""
-        return tuple(scheduler.able for scheduler in self.shard.schedulers)
-
-    def _there(self, key: Key, run: Run) -> Array:
-        found = self.pending.has(key, run.words)
-        return found | self.active[key].contains(run.words) if key in self.active else found
+    def there(self, key: Key, run: Run) -> Array:
+        """Which facts are there, active or pending."""
+        found, active = self.pending.has(key, run.words), self.site.relations.get(key)
+        return found if active is None else found | active.contains(run.words)
 
     def _use(
         self, found: F, rules: tuple[Component, ...], delta: Deltas, newer: Relations, older: Relations, below: Relations
@@ -154,28 +142,6 @@ class Overlap(ABC, Generic[F]):
         sweep = _Sweep(self, found, dict(newer), below)
         for component in rules:
             sweep.round(component, delta, older)
-
-    # -- what an algorithm is ----------------------------------------------------------------------------------------
-
-    @abstractmethod
-    def _found(self) -> F:
-        """A place for instances."""
-
-    @abstractmethod
-    def run(self, task: Task, sources: list[Relations], below: Relations, found: F) -> None:
-        """Evaluate a rule."""
-
-    @abstractmethod
-    def _negate(self, found: F, rules: tuple[Component, ...], changed: Deltas, active: Relations) -> None:
-        """Find the instances over these facts that negate one that changed and is not among them."""
-
-    @abstractmethod
-    def _derived(self, candidates: Deltas) -> F:
-        """Find the instances over active facts that derive some of these."""
-
-    @abstractmethod
-    def _unsupported(self, doubted: Deltas) -> Deltas:
-        """Those that have no support."""
 
     def _enter(self, epoch: int, key: Key, run: Run) -> None:
         """Facts that were not there are explicit: they become pending."""
@@ -188,16 +154,35 @@ class Overlap(ABC, Generic[F]):
         self.pending.drop(key, run.where(waits))
         self.candidates.add(epoch, key, run.where(waits))
 
+    # -- what an algorithm is ----------------------------------------------------------------------------------------
+
     @abstractmethod
-    def _win(self, epoch: int, found: F) -> None:
+    def found(self) -> F:
+        """A place for instances."""
+
+    @abstractmethod
+    def run(self, task: Task, sources: list[Relations], below: Relations, found: F) -> None:
+        """Evaluate a rule."""
+
+    @abstractmethod
+    def _negate(self, found: F, rules: tuple[Component, ...], changed: Deltas, active: Relations) -> None:
+        """Find the instances over these facts that negate one that changed and is not among them."""
+
+    @abstractmethod
+    def derived(self, candidates: Deltas) -> F:
+        """Find the instances over active facts that derive some of these."""
+
+    @abstractmethod
+    def unsupported(self, doubted: Deltas) -> Deltas:
+        """Those that have no support."""
+
+    @abstractmethod
+    def win(self, epoch: int, found: F) -> None:
         """Heads of these instances have one more; those that are not there become pending."""
 
     @abstractmethod
-    def _lose(self, epoch: int, found: F) -> None:
+    def lose(self, epoch: int, found: F) -> None:
         """Heads of these instances have one less."""
-
-    def settle(self) -> None:
-        """Nothing waits any more."""
 
 
 class _Sweep(Fixpoint, Generic[F]):
