@@ -16,13 +16,13 @@ reports it has by then, so that ranks depend on the number of shards; facts and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from evergraph.engines.arrays import LOW, U64, Array, Words
+from evergraph.engines.arrays import LOW, U64, Array, Arrays, Words
 from evergraph.engines.delta import Delta
 from evergraph.engines.instances import Heads, Instances
 from evergraph.engines.kernel import Kernel
@@ -73,11 +73,11 @@ def activate(step: Superstep, inbox: pa.Table) -> None:
     takes what came in lower strata as new, and brings back what went and follows from what meets here.
     """
     activation = step.activation
-    for key, run, values in _marked(step, inbox, Kind.COPY):
+    for key, run, values in marked(step, inbox, Kind.COPY):
         run = _record(step, key, run, values)
         step.relations[key] = step.relations[key].add(run) if key in step.relations else Relation(run)
     _receive(step, inbox)
-    for key, run, values in _marked(step, inbox, Kind.RANKED):
+    for key, run, values in marked(step, inbox, Kind.RANKED):
         activation.insert({key: _record(step, key, run, values)})
     activation.absorb(inbox)
     if step.job.begin and not step.job.full:
@@ -117,11 +117,7 @@ class Reports(Instances):
         self.step = step
 
     def read(self, inbox: pa.Table) -> Reports:
-        for key, run, values in _marked(self.step, inbox, Kind.INSTANCES):
-            number = count_of(values).astype(np.int64)
-            self.emit(key, tuple(np.repeat(w, number) for w in run.words))
-            self.arities[key] = run.arity
-            self.tops.setdefault(key, []).append(np.repeat(rank_of(values), number))
+        repeated(self, marked(self.step, inbox, Kind.INSTANCES))
         return self
 
     def heads(self) -> Iterator[tuple[Key, Heads]]:
@@ -129,19 +125,29 @@ class Reports(Instances):
         for key, heads in super().heads():
             owner = step.job.placement.owner(step.arrays, self.arities[key], heads.rows)
             for number in range(step.job.placement.shards):
-                part = _where(heads, owner == number)
+                part = of_owner(heads, owner == number)
                 if not len(part.starts):
                     continue
                 if number == step.shard:
                     yield key, part
                 else:
-                    step.post(number, Kind.INSTANCES, key, self.arities[key], self._grouped(part))
+                    step.post(number, Kind.INSTANCES, key, self.arities[key], grouped(step.arrays, part))
 
-    def _grouped(self, heads: Heads) -> Words:
-        """Heads and tops of instances, each pair once, with the number of its instances beside the top."""
-        spread = tuple(np.repeat(w, heads.ends - heads.starts) for w in heads.rows)
-        (*rows, tops), starts = self.kernel.arrays.groups((*spread, heads.tops))
-        return (*rows, mark(tops, np.diff(np.append(starts, len(heads.tops))).astype(U64)))
+
+def grouped(arrays: Arrays, heads: Heads) -> Words:
+    """Heads and tops of instances, each pair once, with the number of its instances beside the top."""
+    spread = tuple(np.repeat(w, heads.ends - heads.starts) for w in heads.rows)
+    (*rows, tops), starts = arrays.groups((*spread, heads.tops))
+    return (*rows, mark(tops, np.diff(np.append(starts, len(heads.tops))).astype(U64)))
+
+
+def repeated(found: Instances, said: Iterable[tuple[Key, Run, Array]]) -> None:
+    """Take instances as they were grouped."""
+    for key, run, values in said:
+        number = count_of(values).astype(np.int64)
+        found.emit(key, tuple(np.repeat(w, number) for w in run.words))
+        found.arities[key] = run.arity
+        found.tops.setdefault(key, []).append(np.repeat(rank_of(values), number))
 
 
 class ShardWithdrawal(Withdrawal):
@@ -215,7 +221,7 @@ def _send(step: Superstep, kind: Kind, key: Key, run: Run) -> None:
             step.post(number, kind, key, run.arity, tuple(w[mask] for w in (*run.words, ranks)))
 
 
-def _marked(step: Superstep, inbox: pa.Table, kind: Kind) -> Iterator[tuple[Key, Run, Array]]:
+def marked(step: Superstep, inbox: pa.Table, kind: Kind) -> Iterator[tuple[Key, Run, Array]]:
     """Rows of the letters of one kind in order, with what is said of each; reports may name a row more than once."""
     parts: dict[tuple[Key, int], list[Words]] = {}
     for _, key, arity, words in mail.read(inbox, (kind,)):
@@ -227,7 +233,7 @@ def _marked(step: Superstep, inbox: pa.Table, kind: Kind) -> Iterator[tuple[Key,
         yield key, Run(step.arrays, arity, tuple(rows)), values
 
 
-def _where(heads: Heads, chosen: Array) -> Heads:
+def of_owner(heads: Heads, chosen: Array) -> Heads:
     """Some of the heads, with their instances."""
     sizes = heads.ends - heads.starts
     ends = np.cumsum(sizes[chosen])

@@ -27,6 +27,7 @@ from evergraph.engines.spark.gather import Gathered, Gatherer, Reader, counts, r
 from evergraph.engines.spark.job import ALL, ARRIVED, EXPLICIT, Job, Step
 from evergraph.engines.spark.labels import spread
 from evergraph.engines.spark.mail import Kind, Letter, key_of
+from evergraph.engines.spark.overlap import ShardsOverlap
 from evergraph.engines.spark.parcels import FactFiles, parcels
 from evergraph.engines.spark.placement import extend, place
 from evergraph.engines.spark.running import Running
@@ -44,7 +45,7 @@ from evergraph.terms import Ids
 class SparkEngine(Running):
     name = "spark"
     rewrites = False
-    overlaps = frozenset[Keep]()
+    overlaps = frozenset({Keep.EVIDENT, Keep.COUNTED})
 
     def __init__(self, plan: Plan, session: Any, shards: int | None = None, folder: str | Path | None = None) -> None:
         """`folder` is where shards keep their relations: one that driver and workers share. By default a temporary one."""
@@ -92,7 +93,7 @@ class SparkEngine(Running):
         """The rules of each stratum as they could fire when the update began."""
         self._new_components: list[tuple[Component, ...]] = []
         """The rules of each stratum that is settled, as they can fire now."""
-        self._said: list[dict[str, Any]] = []
+        self.said: list[dict[str, Any]] = []
         self._delivered = self._recomputed = self._restart = self._deleting = self._counting = False
         self._first = not self.state.answers
 
@@ -126,7 +127,7 @@ class SparkEngine(Running):
         """Tell the shards: relations to forget, rows of parameter relations, facts that are wanted elsewhere, helpers."""
         flags = (self._delivered, self._deleting, self._counting)
         self._delivered, self._deleting, self._counting = True, False, False
-        letters = self._parcels(self.schema.runs(adoption.rows), Kind.EXPLICIT)
+        letters = self.parcels(self.schema.runs(adoption.rows), Kind.EXPLICIT)
         again = tuple(sorted(adoption.again, key=str))
         job = replace(self.job(), step=Step.REPLACE, begin=True, drop=adoption.drop, resend=again, keep_arrived=True)
         self._run(job, letters, None)
@@ -152,10 +153,10 @@ class SparkEngine(Running):
             scheduler = self.schema.schedulers[number]
             self.schema.fixpoint.close(scheduler.schema, True)
             schedule = data_schedule(local.rules, self._live(), self._classes(scheduler), scheduler.rows)
-            self._old_components.append(self._to_run(number, (*scheduler.schema, *schedule.components)))
+            self._old_components.append(self.to_run(number, (*scheduler.schema, *schedule.components)))
 
     def missed(self) -> Missed:
-        found = [answer["missed"] for answer in self._said]
+        found = [answer["missed"] for answer in self.said]
         return Missed(sum(m["absent"] for m in found), sum(m["derived"] for m in found))
 
     def retreat(self, stratum: int, keep: Keep) -> Closed:
@@ -170,7 +171,7 @@ class SparkEngine(Running):
         job = replace(
             self.job(),
             components=components,
-            values=self.values.save() if _compares(components) else None,
+            values=self.compared(components),
             keep_arrived=True,
             step=Step.RETREAT,
             begin=True,
@@ -186,11 +187,15 @@ class SparkEngine(Running):
             done.append(self._run(replace(job, begin=False, decided=True), calls, None))
         return Closed(*(sum(one) for one in zip(*map(astuple, done), strict=True)))
 
+    def overlap(self, keep: Keep) -> ShardsOverlap:
+        self._deleting, self._counting = True, keep == Keep.COUNTED
+        return ShardsOverlap(self, keep)
+
     def replace(self, plus: Facts, minus: Facts) -> None:
         """Helper relations are dropped and derived anew. Cost: the supersteps that these take, and one to change the facts."""
         gone, come = self.schema.runs(minus), self.schema.runs(plus)
         letters, more = self._insertions()
-        letters += self._retractions() + self._parcels(gone, Kind.GONE, Kind.GONE) + self._parcels(come, Kind.DERIVED)
+        letters += self._retractions() + self.parcels(gone, Kind.GONE, Kind.GONE) + self.parcels(come, Kind.DERIVED)
         self._run(replace(self.job(), step=Step.REPLACE, begin=True, drop=self._helpers()), letters, more)
         self._recomputed, self._deleting = True, False
         self.schema.relations = {}
@@ -205,14 +210,14 @@ class SparkEngine(Running):
     def _retractions(self) -> list[Letter]:
         """Letters to the owners of facts that are to be explicit no longer, once."""
         retracted, self._retracted = self._retracted, {}
-        return self._parcels(retracted, Kind.RETRACT, None)
+        return self.parcels(retracted, Kind.RETRACT, None)
 
     def _insertions(self) -> tuple[list[Letter], FactFiles | None]:
         """Letters to the homes of facts that are to be explicit, and the files that hold further ones, once."""
         if self._delivered:
             return [], None
         self._delivered = True
-        return self._parcels(self._staged, Kind.EXPLICIT), self._files
+        return self.parcels(self._staged, Kind.EXPLICIT), self._files
 
     def advance(self, stratum: int) -> Closed:
         self.schema.relations = {}
@@ -281,11 +286,11 @@ class SparkEngine(Running):
         self.state = replace(self.state, placement=placement, schema=dict(self.schema.relations))
         components = part(schedule.components)
         if self._counting:
-            components = self._to_run(stratum, (*scheduler.schema, *components))
+            components = self.to_run(stratum, (*scheduler.schema, *components))
         job = replace(
             self.job(),
             components=components,
-            values=self.values.save() if _compares([*components, *chain(*self._new_components)]) else None,
+            values=self.compared([*components, *chain(*self._new_components)]),
             full=full,
             reopen=(stratum > 0 or self._deleting or self.rewrites) and not full,
             keep_arrived=self.rewrites or not (self._first or self._recomputed),
@@ -300,7 +305,7 @@ class SparkEngine(Running):
             self._new_components.append(components if self._counting else (*scheduler.schema, *components))
         letters, more = self._insertions()
         if not self._counting:
-            letters += self._parcels(self.schema.fixpoint.arrived, Kind.DERIVED)
+            letters += self.parcels(self.schema.fixpoint.arrived, Kind.DERIVED)
         self._restart = self._scattered = False
         negates = any(task.rule.negated for c in components for task in c.tasks)
         if ((job.resend or job.forget) and negates) or (job.resend and job.counting):
@@ -309,7 +314,12 @@ class SparkEngine(Running):
             letters, more = [], None
         return self._run(job, letters, more)
 
-    def _to_run(self, stratum: int, components: tuple[Component, ...]) -> tuple[Component, ...]:
+    def compared(self, components: Iterable[Component]) -> Any:
+        """The values of all terms, if one of these rules compares any."""
+        compares = any(f.operator != HERE for c in components for task in c.tasks for f in task.rule.filters)
+        return self.values.save() if compares else None
+
+    def to_run(self, stratum: int, components: tuple[Component, ...]) -> tuple[Component, ...]:
         """The components as they are; where facts are counted, their rules in one loop that finds each instance once."""
         if not self._counting:
             return components
@@ -324,7 +334,7 @@ class SparkEngine(Running):
     def count(self) -> int:
         """Nothing is left to do: shards count while they derive."""
         self.state = replace(self.state, counted=True)
-        return sum(answer["derivations"] for answer in self._said)
+        return sum(answer["derivations"] for answer in self.said)
 
     def forget_derived(self, counting: bool = False) -> None:
         if self._retracted and not self._first:
@@ -393,7 +403,7 @@ class SparkEngine(Running):
             found.update(self._files.classes)
         return frozenset(found & scheduler.rules.classes)
 
-    def _parcels(self, runs: Mapping[Key, Run], owner: Kind, others: Kind | None = Kind.DERIVED) -> list[Letter]:
+    def parcels(self, runs: Mapping[Key, Run], owner: Kind, others: Kind | None = Kind.DERIVED) -> list[Letter]:
         return parcels(self.state.placement, self.labels, runs, owner, others)
 
     # -- reading -----------------------------------------------------------------------------------------------------
@@ -415,8 +425,3 @@ class SparkEngine(Running):
 
     def relations(self, which: Which) -> Mapping[Key, Relation]:
         return Gathered(self.gatherer, self.state, role_of(which))
-
-
-def _compares(components: Iterable[Component]) -> bool:
-    """Whether a rule that can fire compares terms."""
-    return any(f.operator != HERE for c in components for task in c.tasks for f in task.rule.filters)

@@ -32,11 +32,11 @@ class Gatherer:
     def __init__(self, arrays: Arrays, folder: Path) -> None:
         self.arrays, self.folder = arrays, folder
 
-    def at(self, state: State, role: str, shard: int, keys: Iterable[Key]) -> Runs:
-        """Relations as they stand at a shard."""
-        wanted = set(keys)
+    def at(self, state: State, role: str, shard: int, keys: Iterable[Key] | None = None) -> Runs:
+        """Relations as they stand at a shard: some of them, or all."""
+        wanted = None if keys is None else set(keys)
         manifest = [files.Stored(*s) for s in state.answers.get(shard, {}).get("manifest", ())]
-        chosen = tuple(s for s in manifest if s.role == role and key_of(s.key) in wanted)
+        chosen = tuple(s for s in manifest if s.role == role and (wanted is None or key_of(s.key) in wanted))
         loaded = files.load(self.arrays, self.folder, chosen, [role])[role]
         return {key: Run(self.arrays, relation.arity, relation.rows()) for key, relation in loaded.items()}
 

@@ -35,6 +35,7 @@ class Step(StrEnum):
     ADVANCE = "advance"
     REPLACE = "replace"
     RENAME = "rename"
+    OVERLAP = "overlap"
 
 
 SEARCHING = (Step.RETREAT, Step.PROVE)
@@ -82,6 +83,9 @@ class Job:
     """Whether ranks and counts are kept: rules are then those that find each instance once."""
     old: Mapping[int, Sequence[Any]] = field(default_factory=dict)
     """Where the relations of each shard stood when the update began, for a retreat that counts."""
+    wave: str = ""
+    """Of updates that overlap: which step (`overlapping`), and for which epoch."""
+    epoch: int = 0
     same: int | None = None
     """The property that makes names the same, where one stands for all of them."""
     names: StoredNames | None = None

@@ -39,13 +39,17 @@ class Kind(StrEnum):
     """Facts that come, with their ranks."""
     COPY = "copy"
     """Facts that are there, with their ranks, for further homes."""
+    WON = "won"
+    """Heads of instances that updates which overlap have won, for their owners, as in `INSTANCES`."""
+    LOST = "lost"
+    """The same of instances that they have lost."""
     CALL = "call"
     """Nothing: it only makes the shard take part."""
     ANSWER = "answer"
     """What a shard tells the driver."""
 
 
-MARKED = (Kind.INSTANCES, Kind.RANKED, Kind.COPY)
+MARKED = (Kind.INSTANCES, Kind.RANKED, Kind.COPY, Kind.WON, Kind.LOST)
 """Letters whose rows are followed by a word more, a rank and a number (`engines.marks`). A row may stand there twice."""
 
 

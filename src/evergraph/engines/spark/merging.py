@@ -169,13 +169,13 @@ class MergingSpark(SparkEngine):
         was = {key: run.within(given[key]) for key, run in self.runs(facts).items() if key in given}
         was = {key: run for key, run in was.items() if len(run)}
         if was:
-            self._run(replace(self.job(), step=Step.REPLACE), self._parcels(was, Kind.RETRACT, None), None)
+            self._run(replace(self.job(), step=Step.REPLACE), self.parcels(was, Kind.RETRACT, None), None)
         return was
 
     def exchange(self, plus: Mapping[Key, Run], minus: Mapping[Key, Run]) -> None:
         """Every shard hears of what goes: where it lived is a matter of names that may be others now."""
         gone = [mail.letter(n, Kind.GONE, key, run.arity, run.words) for key, run in minus.items() for n in self.labels]
-        letters = gone + self._parcels(plus, Kind.DERIVED)
+        letters = gone + self.parcels(plus, Kind.DERIVED)
         if letters:
             self._run(replace(self.job(), step=Step.REPLACE), letters, None)
         wanted, self._wanted = self._wanted & self.state.total(ALL).keys(), frozenset()

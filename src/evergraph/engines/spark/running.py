@@ -37,7 +37,7 @@ class Running:
     supersteps: int
     readers: list[weakref.ref[Reader]]
     """Who may still read an earlier state."""
-    _said: list[dict[str, Any]]
+    said: list[dict[str, Any]]
     """What shards have answered in this update."""
 
     def _frame(self, letters: Sequence[Letter]) -> Any:
@@ -49,12 +49,12 @@ class Running:
         Spark repeats tasks that fail, but the mail of an executor that is lost is lost with it. The state before is still
         there, in files and in `job`: everything is done again from it.
         """
-        before, said = self.state, len(self._said)
+        before, said = self.state, len(self.said)
         for attempt in range(ATTEMPTS):
             try:
                 return self._supersteps(job, letters, more)
             except FAILURES as error:
-                self.state, self._said[said:] = before, []
+                self.state, self.said[said:] = before, []
                 if attempt == ATTEMPTS - 1 or not lost(error):
                     raise failure(error) from error
         raise AssertionError("unreachable")
@@ -80,7 +80,7 @@ class Running:
             self.state = replace(self.state, answers={**self.state.answers, **answers}, counted=job.counting)
             job = replace(job, answers=dict(self.state.answers), full=False, reopen=False, forget=False, resend=())
             job = replace(job, begin=False, decided=False, searching=bool(self.state.aiming), drop=frozenset())
-            self._said += answers.values()
+            self.said += answers.values()
         return Closed(rounds, derivations, examined)
 
     def _few(self, letters: Sequence[Letter]) -> bool:

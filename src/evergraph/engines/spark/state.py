@@ -54,4 +54,4 @@ class State:
 
 def _settled(answer: dict[str, Any], roles: Sequence[str]) -> dict[str, Any]:
     manifest = [stored for stored in answer["manifest"] if stored[0] in roles]
-    return {**answer, "manifest": manifest, ARRIVED: {}, "arrived explicit": {}, "goals": 0}
+    return {**answer, "manifest": manifest, ARRIVED: {}, "arrived explicit": {}, "goals": 0, "waiting": []}

@@ -12,17 +12,19 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import astuple
 
 import pyarrow as pa
 
 from evergraph.engines.arrays import Array, Arrays, Words
+from evergraph.engines.base import Waiting
 from evergraph.engines.fixpoint import Fixpoint
 from evergraph.engines.kernel import Kernel
 from evergraph.engines.marks import Marks
 from evergraph.engines.prove import Search
 from evergraph.engines.relation import Relation, Run
 from evergraph.engines.retreat import rederive
-from evergraph.engines.spark import counting, departures, files, mail, marks, renaming
+from evergraph.engines.spark import counting, departures, files, mail, marks, overlapping, renaming
 from evergraph.engines.spark.job import (
     ALL,
     ARRIVED,
@@ -51,7 +53,7 @@ class Superstep:
         self.arrays = Arrays()
         self.last = job.answers.get(shard, {})
         self.manifest = tuple(files.Stored(*stored) for stored in self.last.get("manifest", ()))
-        self.before = files.load(self.arrays, job.folder, self.manifest, ROLES)
+        self.before = files.load(self.arrays, job.folder, self.manifest, (*ROLES, *(stored.role for stored in self.manifest)))
         self.relations = {} if job.forget else dict(self.before[ALL])
         self.explicit = dict(self.before[EXPLICIT])
         self.arrived = dict(self.before[ARRIVED]) if job.keep_arrived else {}
@@ -62,6 +64,9 @@ class Superstep:
         self.goals, *search = (dict(kept.get(role, {})) for role in (GOALS, CHECKED, PROVED, EXPANDED))
         self.search = Search(*search)
         self.missed = {"absent": 0, "derived": 0}
+        self.queues: dict[str, dict[Key, Relation]] = {}
+        self.waiting: dict[int, Waiting] = {}
+        """While updates overlap, the facts that wait, by role, and how many."""
         self.departed: dict[Key, Run] = {}
         """What went in this superstep, here."""
         self.outbox: dict[int, dict[tuple[Kind, Key, int], list[Words]]] = {}
@@ -76,7 +81,9 @@ class Superstep:
         start = time.perf_counter()
         if self.job.forget:
             self._start_again()
-        if self.job.counting:
+        if self.job.step == Step.OVERLAP:
+            overlapping.turn(self, inbox)
+        elif self.job.counting:
             counting.send_copies(self)
             (counting.withdraw if self.job.step == Step.RETREAT else counting.activate)(self, inbox)
         else:
@@ -232,7 +239,7 @@ class Superstep:
         """Where the relations now stand, and what the driver wants to know of them."""
         counted = marks.write(self.arrays, self.activation.ledger.marks, self.relations, self.before)
         own = (self.relations, self.explicit, counted[MARKS], counted[LATER], self.arrived, self.gone, self.lost, self.goals)
-        roles = dict(zip(ROLES, (*own, *self.search, renaming.found_equal(self)), strict=True))
+        roles = dict(zip(ROLES, (*own, *self.search, renaming.found_equal(self)), strict=True)) | self.queues
         answer = {
             "shard": self.shard,
             "manifest": files.save(self.job.folder, roles, self.before, self.manifest),
@@ -243,6 +250,7 @@ class Superstep:
             "classes": self._classes(),
             "missed": self.missed,
             "goals": sum(map(len, self.goals.values())),
+            "waiting": [[epoch, astuple(waiting)] for epoch, waiting in self.waiting.items()],
             "to": sorted(self.outbox),
             "rounds": self.fixpoint.rounds,
             "derivations": self.fixpoint.kernel.derivations,
