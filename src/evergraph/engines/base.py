@@ -90,6 +90,7 @@ class Waiting:
     """How many facts wait for which step, while updates overlap."""
 
     doubted: int
+    recalled: int
     candidates: int
     pending: int
 

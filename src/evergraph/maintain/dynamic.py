@@ -10,8 +10,8 @@ Symbols: U → what `join` takes in; O → the facts that wait (`engines.base.Wa
 Invariant: that of `engines.overlap.steps`, between any two steps. Candidates of an epoch wait until no epoch up to it doubts
     anything.
 Departures: the paper has one operation in a step; here it is a set of them, all of one epoch and one kind. It remembers the
-    fact that started a recursion, to stop additions that come round to it; here candidates, which went, are not added before
-    the deletions up to theirs are done: that stops them too, and asks once instead of at each turn.
+    fact that started a recursion, to stop additions that come round to it; here what went is a candidate, which only a later
+    update recalls, and only once, before the deletions up to its own are done.
 Fairness: one step in `TURN` is for the oldest epoch, the others are for the one that has had least. When an epoch is through
     and others keep going for `PATIENCE` steps, no more updates join until all are settled: so each settles after a number of
     steps that follows its own work, and endless updates become batches.
@@ -100,8 +100,9 @@ class Dynamic:
         return closed
 
     def _see_through(self) -> None:
-        """Note which epochs have nothing left to do: only its own steps give an epoch work."""
+        """Note which epochs have nothing left to do. What a later one brought back and an older takes is its work again."""
         left = self.overlap.waiting()
+        self._had |= {epoch: 0 for epoch in left if epoch not in self._had}
         for epoch in [number for number in self._had if number not in left]:
             del self._had[epoch]
             if self._waited is None:
@@ -115,6 +116,7 @@ def _step(epoch: int, waiting: Mapping[int, Waiting]) -> Step | None:
     mine = waiting[epoch]
     if mine.doubted:
         return Step.WITHDRAW
-    if mine.candidates and not any(other.doubted for number, other in waiting.items() if number < epoch):
+    older = (other for number, other in waiting.items() if number < epoch)
+    if mine.recalled or (mine.candidates and not any(other.doubted for other in older)):
         return Step.REDERIVE
     return Step.ACTIVATE if mine.pending else None

@@ -61,8 +61,7 @@ class CountedOverlap(Overlap[Instances]):
         for key, heads in found.heads():
             arity = found.arities[key]
             run = Run(self.arrays, arity, heads.rows)
-            there = self.there(key, run)
-            new = ~there & ~self.candidates.has(key, run.words)
+            there, new = self.there(key, run), self._new(epoch, key, run)
             marks = self.ledger.of(key, run.words)
             more = heads.counted(rank_of(marks), self.kernel)
             values = self.kernel.xp.where(new, mark(heads.highest + U64(1), heads.number), marks + more)

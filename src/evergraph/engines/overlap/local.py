@@ -38,7 +38,7 @@ class LocalOverlap:
         return self._counted(step)
 
     def rederive(self, epoch: int) -> Closed:
-        return self._counted(lambda: self.facts.win(epoch, self.facts.derived(self.facts.candidates.take(epoch, self.chunk))))
+        return self._counted(lambda: self.facts.win(epoch, self.facts.derived(self.facts.asked(epoch, self.chunk))))
 
     def activate(self, epoch: int) -> Closed:
         def step() -> None:

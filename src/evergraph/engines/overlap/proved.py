@@ -90,7 +90,7 @@ class ProvedOverlap(Overlap[Heads]):
 
     def win(self, epoch: int, found: Heads) -> None:
         for key, run in found.heads(self.arrays).items():
-            self.pending.add(epoch, key, run.where(~self.there(key, run) & ~self.candidates.has(key, run.words)))
+            self.pending.add(epoch, key, run.where(self._new(epoch, key, run)))
 
     def lose(self, epoch: int, found: Heads) -> None:
         for key, run in found.heads(self.arrays).items():

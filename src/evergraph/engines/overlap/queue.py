@@ -19,11 +19,11 @@ class Queue:
         self.epochs: dict[int, dict[Key, Relation]] = {}
         """Facts by epoch and relation; what is empty is not there."""
 
-    def has(self, key: Key, words: Words) -> Array:
-        """Which of these rows wait. Cost: a search for each, in every epoch that has some of the relation."""
+    def has(self, key: Key, words: Words, since: int = 0) -> Array:
+        """Which of these rows wait, for an epoch from a number on. Cost: a search for each, in all that have the relation."""
         found = self.arrays.xp.zeros(len(words[0]), bool)
-        for facts in self.epochs.values():
-            if key in facts:
+        for epoch, facts in self.epochs.items():
+            if key in facts and epoch >= since:
                 found |= facts[key].contains(words)
         return found
 

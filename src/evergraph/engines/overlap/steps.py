@@ -10,9 +10,11 @@ until somebody has asked.
     activate:  pending facts become active; heads of the instances won are pending, unless they are candidates
 
 In words: consequences are drawn once, when a fact is activated, and taken back once, when it is withdrawn; a deletion never
-takes away what an unfinished insertion has not given. A candidate is left to its rederivation, however often it is derived
-meanwhile: so no addition runs after a deletion round a circle, and the deletion catches up (the paper's §3.1.1). A fact that
-becomes explicit again is doubted no longer, one that ceases to be is pending no longer; nothing else moves.
+takes away what an unfinished insertion has not given. A fact that becomes explicit again is doubted no longer, one that ceases
+to be is pending no longer; nothing else moves. Candidates are left to their rederivation, however often they are derived
+meanwhile: so no addition runs after a deletion round a circle, and the deletion catches up (the paper's §3.1.1). But an update
+that joined later than the deletion *recalls* a candidate that it derives: it is asked for at once, so that what comes back may
+overtake the deletion. Should it go again, it is a candidate of that later update, which recalls it no more.
 
 Invariants, between any two steps and so wherever an update joins:
   - an instance is a rule's body over active facts, none of which it negates. Its head is there, or a candidate;
@@ -70,12 +72,14 @@ class Overlap(ABC, Generic[F]):
 
     def __init__(self, site: Site) -> None:
         self.site, self.arrays, self.kernel = site, site.arrays, site.kernel
-        self.doubted, self.candidates, self.pending = (Queue(site.arrays) for _ in range(3))
+        self.doubted, self.recalled, self.candidates, self.pending = self.waits = [Queue(site.arrays) for _ in range(4)]
+        self.returned = Queue(site.arrays)
+        """Facts that were recalled, by the epoch that did so: when they go again, they are its candidates."""
 
     def waiting(self) -> dict[int, Waiting]:
         """By epoch, for those that have work left."""
-        queues = (self.doubted, self.candidates, self.pending)
-        return {epoch: Waiting(*(q.size(epoch) for q in queues)) for epoch in {e for q in queues for e in q.epochs}}
+        epochs = {epoch for queue in self.waits for epoch in queue.epochs}
+        return {epoch: Waiting(*(queue.size(epoch) for queue in self.waits)) for epoch in epochs}
 
     def enter(self, epoch: int, come: Deltas, gone: Deltas) -> Missed:
         """Facts cease to be explicit, and others become it. Cost: these facts."""
@@ -95,6 +99,7 @@ class Overlap(ABC, Generic[F]):
             self.doubted.drop(key, run)
             new = run.where(~self.there(key, run))
             self.candidates.drop(key, new)
+            self.recalled.drop(key, new)
             self._enter(epoch, key, new)
         return Missed(absent, derived)
 
@@ -102,8 +107,12 @@ class Overlap(ABC, Generic[F]):
         """Doubted facts that nothing supports: they are to go, and are candidates from now on."""
         going = self.unsupported(self.doubted.take(epoch, most))
         for key, run in going.items():
-            self.candidates.add(epoch, key, run)
+            self._part_with(epoch, key, run)
         return going
+
+    def asked(self, epoch: int, most: int) -> Deltas:
+        """Candidates of an epoch, for somebody to look whether they follow: those that were recalled first."""
+        return self.recalled.take(epoch, most) or self.candidates.take(epoch, most)
 
     def withdraw(self, going: Deltas) -> tuple[F, F]:
         """Active facts are no longer; returns the instances that are won and lost by it."""
@@ -152,7 +161,29 @@ class Overlap(ABC, Generic[F]):
         waits = self.pending.has(key, run.words)
         self.doubted.add(epoch, key, run.where(~waits))
         self.pending.drop(key, run.where(waits))
-        self.candidates.add(epoch, key, run.where(waits))
+        self._part_with(epoch, key, run.where(waits))
+
+    def _part_with(self, epoch: int, key: Key, run: Run) -> None:
+        """Facts are there no longer, and may still follow."""
+        for later, facts in self.returned.epochs.items():
+            if later > epoch and key in facts:
+                back = run.within(facts[key])
+                self.candidates.add(later, key, back)
+                run = run.without(back)
+        self.candidates.add(epoch, key, run)
+
+    def _new(self, epoch: int, key: Key, run: Run) -> Array:
+        """Which facts that an epoch derives have never been there. Candidates of older ones it recalls."""
+        gone = self.candidates.has(key, run.words) | self.recalled.has(key, run.words)
+        later = self.candidates.has(key, run.words, since=epoch) | self.recalled.has(key, run.words, since=epoch)
+        back = run.where(gone & ~later)
+        if len(back):
+            for queue in (self.candidates, self.recalled, self.returned):
+                queue.drop(key, back)
+            self.recalled.add(epoch, key, back)
+            self.returned.add(epoch, key, back)
+        new: Array = ~gone & ~self.there(key, run)
+        return new
 
     # -- what an algorithm is ----------------------------------------------------------------------------------------
 

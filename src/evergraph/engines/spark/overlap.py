@@ -8,7 +8,7 @@ Cost: three supersteps for a step, and one for an update that joins; those of li
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import astuple, replace
 from typing import TYPE_CHECKING
 
 from evergraph.engines.base import Closed, Facts, Keep, Missed, Waiting
@@ -73,9 +73,9 @@ class ShardsOverlap:
     def waiting(self) -> dict[int, Waiting]:
         out: dict[int, Waiting] = {}
         for answer in self.engine.state.answers.values():
-            for epoch, (doubted, candidates, pending) in answer["waiting"]:
-                known = out.get(epoch, Waiting(0, 0, 0))
-                out[epoch] = Waiting(known.doubted + doubted, known.candidates + candidates, known.pending + pending)
+            for epoch, waiting in answer["waiting"]:
+                known = astuple(out[epoch]) if epoch in out else (0,) * len(waiting)
+                out[epoch] = Waiting(*(a + b for a, b in zip(known, waiting, strict=True)))
         return out
 
     def live(self) -> Still:

@@ -37,8 +37,9 @@ from evergraph.plan.schedule import Component
 if TYPE_CHECKING:
     from evergraph.engines.spark.superstep import Superstep
 
-DOUBTED, CANDIDATES, PENDING = "doubted", "candidates", "pending"
-"""Roles of facts that the shard owns and that wait; the number of the epoch follows."""
+PENDING = "pending"
+QUEUES = ("doubted", "recalled", "candidates", PENDING, "returned")
+"""Roles of facts that the shard owns and that wait, or have come back; the number of the epoch follows."""
 PENDING_MARKS = "marks of pending"
 """The role of their ranks and counts: the marks of a relation are those of its active facts."""
 CHUNK = 1 << 18
@@ -90,7 +91,7 @@ class _Shard:
 
     @property
     def _queues(self) -> dict[str, Queue]:
-        return {DOUBTED: self.facts.doubted, CANDIDATES: self.facts.candidates, PENDING: self.facts.pending}
+        return dict(zip(QUEUES, (*self.facts.waits, self.facts.returned), strict=True))
 
     def load(self) -> None:
         for role, relations in self.step.before.items():
@@ -115,7 +116,7 @@ class _Shard:
             for key, run in facts.pending.take(epoch, CHUNK).items():
                 self._send(Kind.RANKED, key, run, (*run.words, self._marks(key, run)))
         else:
-            for key, run in facts.candidates.take(epoch, CHUNK).items():
+            for key, run in facts.asked(epoch, CHUNK).items():
                 for number in range(step.job.placement.shards):
                     step.post(number, Kind.CHECK, key, run.arity, run.words)
 
