@@ -125,8 +125,10 @@ class Feed:
 
     def __init__(self, kg: Any, store: Path, algorithm: str, output: Output, stop: int) -> None:
         self.kg, self.store, self.algorithm, self.output, self.stop = kg, store, algorithm, output, stop
-        self.failed = self.broken = False
-        """Whether an update has failed; whether it did for another reason than its input."""
+        self.failed = False
+        """Whether an update has failed."""
+        self.broken: BaseException | None = None
+        """Why, if it was not its input."""
         self._open: list[tuple[str, Ticket]] = []
         """The updates that have not been told of, by what they are called here."""
 
@@ -180,7 +182,7 @@ class Feed:
         until = math.inf if seconds is None else time.monotonic() + seconds
         while True:
             self._tell()
-            if self.broken:
+            if self.broken is not None:
                 return True
             full = wait_for_room and len(self._open) >= AHEAD
             left = TOLD_SECONDS if full else max(0.0, until - time.monotonic())
@@ -211,9 +213,10 @@ class Feed:
         """A line for each settled point since the last call, and for each mistake."""
         while (found := next((ticket for _, ticket in self._open if ticket.done), None)) is not None:
             if found.error is not None:
-                together = [(c, t) for c, t in self._open if t.done and t.error is found.error]
-                self.broken = True
-                self._fail(found.error)
+                together = [(c, t) for c, t in self._open if t is found]
+                if found.error is not self.broken:
+                    self.broken = found.error
+                    self._fail(found.error)
             else:  # all that settle at one point have its report before the first of them is done
                 together = [(c, t) for c, t in self._open if t.report is found.report]
                 assert found.report is not None
