@@ -349,13 +349,14 @@ def test_a_malformed_transaction_fails_alone(run: Run, store: Path) -> None:
     assert students(store) == {"ann", "bob", "cid", "eve"} and all(" update" in line for line in lines)
 
 
-def test_a_signal_ends_standard_input_too(run: Run, store: Path) -> None:
+@pytest.mark.parametrize("half", ["TX .\n", ""], ids=["transaction", "lines"])
+def test_a_signal_ends_standard_input_too_and_what_has_begun_is_dropped(run: Run, store: Path, half: str) -> None:
     with following_in(store, "--follow", "-") as process:
-        said(process, "TX .\n", adds("cid"), "TC .\n")
+        said(process, "TX .\n", adds("cid"), "TC .\n", half, adds("dee"))
         line_of(process)
         process.send_signal(signal.SIGINT)
         assert process.wait(SECONDS) == 0
-    assert "cid" in students(store)
+    assert students(store) == {"ann", "bob", "cid"}
 
 
 def test_a_file_as_standard_input(run: Run, store: Path) -> None:

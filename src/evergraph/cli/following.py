@@ -120,6 +120,10 @@ def _alone(store: Path, folder: Path) -> Iterator[None]:
         yield
 
 
+class _Stopped(Exception):
+    """It is time to end, and the input has not ended."""
+
+
 class Feed:
     """Submits patches as they come, and tells what came of them."""
 
@@ -157,14 +161,15 @@ class Feed:
         """The transactions of standard input, until it ends or a signal comes."""
         from evergraph.formats.patch import read_changes
 
-        for change in read_changes(self._lines(file), STDIN):
-            if change.mistakes:
-                self._fail(UserErrors(change.mistakes))
-            else:
-                self._submit(f"{STDIN}:{change.line}", change.insert, change.delete)
+        with suppress(_Stopped):
+            for change in read_changes(self._lines(file), STDIN):
+                if change.mistakes:
+                    self._fail(UserErrors(change.mistakes))
+                else:
+                    self._submit(f"{STDIN}:{change.line}", change.insert, change.delete)
 
     def _lines(self, file: int) -> Iterator[str]:
-        """The lines of a pipe as they arrive. What comes after a signal is left there, and so is a line that has begun."""
+        """The lines of a pipe as they arrive. After a signal, what has not ended is dropped: it may be half a change."""
         rest, first = b"", True
         while not self._stopped(None, file, wait_for_room=True):
             data = os.read(file, CHUNK)
@@ -176,6 +181,7 @@ class Feed:
                 first = False
             if not data:
                 return
+        raise _Stopped
 
     def _stopped(self, seconds: float | None, file: int | None = None, wait_for_room: bool = False) -> bool:
         """Wait so long, or until there is something to read, and tell meanwhile what has settled. True: it is time to end."""

@@ -86,7 +86,9 @@ class Journal:
 
     def _write(self, line: dict[str, Any]) -> None:
         assert self._file is not None
-        os.write(self._file, f"{json.dumps(line)}\n".encode())
+        data = f"{json.dumps(line)}\n".encode()
+        if os.write(self._file, data) < len(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
 
 
 def _own_file(folder: Path) -> tuple[Path, int]:
