@@ -39,7 +39,7 @@ ENDING = ".rdfp"
 POLL_SECONDS = 0.2
 TOLD_SECONDS = 0.02
 """How long a settled update may go untold."""
-AHEAD = 256
+AHEAD = 64
 """So many updates may be under way; no more is read before some have settled."""
 CHUNK = 1 << 16
 SHOWN = 3
