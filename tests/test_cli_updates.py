@@ -24,8 +24,8 @@ def is_a(name: str, class_: str = STUDENT) -> str:
     return f"<{EX}{name}> {TYPE} {class_} .\n"
 
 
-@pytest.fixture
-def store(run: Run) -> Path:
+@pytest.fixture(name="store")
+def store_of_students(run: Run) -> Path:
     """Ann and Bob are students, and so persons; Ann knows someone without a name."""
     data = SCHEMA + is_a("ann") + is_a("bob") + f"<{EX}ann> <{EX}knows> _:x .\n"
     assert run("load", written("data.nt", data), "--rules", "rhodf", "--store", "uni", "--engine", "memory").code == 0

@@ -42,6 +42,7 @@ from evergraph.store.names import NameRows, read_names
 from evergraph.store.read import read_facts, read_terms
 from evergraph.store.rules import RuleRows
 from evergraph.store.rules import read_rules as read_stored
+from evergraph.store.submitted import drop_left
 from evergraph.terms import Dictionary, Ids
 from evergraph.values import Builtins, Values, builtins_of
 
@@ -410,6 +411,8 @@ class Changing(Reading):
         self._assertions, self._builtins, self._literals_seen = rules.assertions, builtins, seen
         self._first, self._pristine = Program(), False
         self._publish()
+        if self._store is not None:
+            drop_left(self._store.path)
 
     def _publish(self) -> None:
         """Let readers see what is there now, whole, until it is published again."""
@@ -468,7 +471,8 @@ class Changing(Reading):
             return self._snapshot.version
         changed, names = self._stored_changes(base)
         anew, counts = self._local.count_changes()
-        if base is not None and not (changed or changed_rules or names or anew) and info.counts == base.info.counts:
+        something = changed or changed_rules or names or anew or info.to_keep
+        if base is not None and not something and info.counts == base.info.counts:
             return base.version
         terms = self._dictionary.since(base.info.terms if base is not None else 0)
         self._snapshot = self._store.commit(base, info, changed, terms, changed_rules, counts, anew, names)

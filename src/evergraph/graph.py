@@ -19,6 +19,7 @@ from evergraph.store import Snapshot, Store
 from evergraph.store.dictionary import FileDictionary
 from evergraph.store.names import NameRows
 from evergraph.store.rules import RuleRows
+from evergraph.store.submitted import UnsettledWarning, told
 from evergraph.submitting import Submissions, Submitting
 from evergraph.terms import Dictionary
 
@@ -75,6 +76,7 @@ class KnowledgeGraph(Submitting):
     def open(cls, path: str | Path, *, version: int | None = None, engine: Any = "memory") -> KnowledgeGraph:
         """The graph of a store: its last version, which updates move on, or an older one, which can only be read.
 
+        Warns of updates that were submitted and had not settled when their process ended: see `unsettled`.
         Cost: linear in the store, about a second for five million facts.
         """
         self = cls.__new__(cls)
@@ -83,6 +85,8 @@ class KnowledgeGraph(Submitting):
         self._first = Program()
         self._old = version is not None and version != self._store.snapshot().version
         self._take(self._store.snapshot(version), engine)
+        if left := self.unsettled:
+            warnings.warn(told(left), UnsettledWarning, stacklevel=2)
         return self
 
     def save(self, path: str | Path) -> None:

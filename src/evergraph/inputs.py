@@ -65,6 +65,24 @@ def kept(source: Any) -> Any:
     return tuple(source) if isinstance(source, Iterable) else source
 
 
+def in_words(source: Any) -> str:
+    """What an input is, in a few words: names of files, or how much it is. Empty if it is nothing."""
+    items = source if isinstance(source, tuple) else (source,)
+    if items and _names_file(items[0]):
+        more = f" and {len(items) - 3:,} more" if len(items) > 3 else ""
+        return ", ".join(map(str, items[:3])) + more
+    if isinstance(source, str | bytes):
+        lines = len(source.splitlines())
+        return f"{lines:,} {'line' if lines == 1 else 'lines'} of text" if lines else ""
+    if isinstance(source, Program):
+        count = len(source.facts)
+    elif isinstance(source, pa.Table):
+        count = source.num_rows
+    else:
+        count = len(source.lines if isinstance(source, OwnLines) else items)
+    return f"{count:,} {'fact' if count == 1 else 'facts'}" if count else ""
+
+
 def files_of(source: Any) -> tuple[list[Path], Any]:
     """The data files of an input that names files, and what else there is in it."""
     items = [source] if isinstance(source, str | Path) else source

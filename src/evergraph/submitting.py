@@ -22,6 +22,7 @@ from evergraph.maintain.choose import choose
 from evergraph.maintain.dynamic import OVERLAPPING
 from evergraph.reading import Reading
 from evergraph.report import Report
+from evergraph.store.submitted import Journal, Unsettled, unsettled
 from evergraph.stretch import Stretch
 from evergraph.ticket import Status, Ticket
 
@@ -56,19 +57,26 @@ class Submitting(Changing):
 
     _submissions: Submissions
 
-    def submit(self, *, insert: Any = (), delete: Any = (), algorithm: str = "auto") -> Ticket:
+    def submit(self, *, insert: Any = (), delete: Any = (), algorithm: str = "auto", name: str | None = None) -> Ticket:
         """Delete and insert facts as `update` does, but return at once: the update joins those that are under way.
 
         It reacts at the next step of the maintenance: an operation and its opposite from another update cancel, in the order of
         submission. When all have settled, the graph is what the updates make of it one after the other; each settled point is
         one version of a store. Until then readers see the last settled version. A mistake in the input fails this ticket alone.
         `algorithm` is one of `ALGORITHMS`; updates that name different ones do not overlap, nor do those that are recomputed.
-        Cost: nothing here; then that of `update`, less what cancels.
+        `name` is what the history of a store calls the update, which is then in a version even if it changed nothing. A store
+        has a record of the update until it has settled: after a crash, `unsettled` tells of it.
+        Cost: here a line in a file if there is a store; then that of `update`, less what cancels.
         """
         check_algorithm(algorithm)
         if self._store is not None:
             self._check_latest()
-        return self._submissions.put(inputs.kept(insert), inputs.kept(delete), algorithm)
+        return self._submissions.put(inputs.kept(insert), inputs.kept(delete), algorithm, name)
+
+    @property
+    def unsettled(self) -> tuple[Unsettled, ...]:
+        """Updates of the store that were submitted and lost when their process ended, until a later update settles."""
+        return () if self._store is None else unsettled(self._store.path)
 
     def settle(self, timeout: float | None = None) -> None:
         """Wait until every update submitted so far has settled or failed; `TimeoutError` after so many seconds."""
@@ -99,6 +107,8 @@ class Submissions:
         self.graph = graph
         self.by_hand = False
         """Whether nobody works by himself: `advance` is called from outside, at chosen times."""
+        self.in_order = False
+        """Whether nothing comes after an update that failed for another reason than its input: it may need what is missing."""
         self.working = threading.RLock()
         """Held by whoever changes the graph."""
         self.stretch: Stretch | None = None
@@ -111,17 +121,34 @@ class Submissions:
         self._thread: threading.Thread | None = None
         self._closing = ExitStack()
         self._number = 0
+        self._stopped: BaseException | None = None
+        self._journal: Journal | None = None
 
-    def put(self, insert: Any, delete: Any, algorithm: str) -> Ticket:
+    def put(self, insert: Any, delete: Any, algorithm: str, name: str | None = None) -> Ticket:
         with self._lock:
+            ticket = Ticket(self._number + 1, insert, delete, algorithm, name)
+            if self._stopped is not None:
+                ticket.fail(self._stopped)
+                return ticket
+            self._note(ticket)
             self._number += 1
-            ticket = Ticket(self._number, insert, delete, algorithm)
             self._open[ticket.number] = ticket
             self._queue.append(ticket)
             if self._thread is None and not self.by_hand:
                 self._thread = threading.Thread(target=self._work, name="evergraph")
                 self._thread.start()
         return ticket
+
+    def _note(self, ticket: Ticket) -> None:
+        """Leave a record of it in the store."""
+        store, snapshot = self.graph._store, self.graph._snapshot
+        if store is None:
+            return
+        if self._journal is None:
+            store.check_place()
+            self._journal = Journal(store.path)
+        what = (inputs.in_words(ticket.insert), inputs.in_words(ticket.delete))
+        self._journal.begun(ticket.number, ticket.name, -1 if snapshot is None else snapshot.version, *what)
 
     def settle(self, timeout: float | None = None) -> None:
         if self.by_hand:
@@ -269,12 +296,18 @@ class Submissions:
             tickets = [*self.stretch.tickets, *(ticket for ticket in tickets if ticket not in self.stretch.tickets)]
             self.stretch.abandon()
         self._ahead = None
-        self._queue = deque(ticket for ticket in self._queue if ticket not in tickets)
+        with self._lock:
+            self._queue = deque(ticket for ticket in self._queue if ticket not in tickets)
         self._end(tickets, error)
 
     def _end(self, tickets: list[Ticket], error: BaseException | None, report: Report | None = None) -> None:
         """Let others change the graph, and tell whoever waits."""
         self.stretch = None
+        if error is not None and self.in_order:
+            with self._lock:
+                tickets = [*tickets, *self._queue]
+                self._queue.clear()
+                self._stopped = error
         self._closing.close()
         for ticket in tickets:
             ticket.report = report
@@ -284,6 +317,8 @@ class Submissions:
         for ticket in tickets:
             with self._lock:
                 self._open.pop(ticket.number, None)
+                if self._journal is not None:
+                    self._journal.ended(ticket.number)
             if error is not None:
                 ticket.fail(error)
             else:

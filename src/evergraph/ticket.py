@@ -9,6 +9,7 @@ from typing import Any
 
 from evergraph.errors import UserError
 from evergraph.report import Report
+from evergraph.store.log import GivenName
 
 
 class Status(StrEnum):
@@ -30,10 +31,10 @@ _ORDER = list(Status)
 class Ticket:
     """One submitted update: how far it is, and what came of it."""
 
-    def __init__(self, number: int, insert: Any, delete: Any, algorithm: str) -> None:
+    def __init__(self, number: int, insert: Any, delete: Any, algorithm: str, name: str | None = None) -> None:
         self.number, self.algorithm = number, algorithm
-        self.name = uuid.uuid4().hex
-        """What a store calls it."""
+        self.name = uuid.uuid4().hex if name is None else GivenName(name)
+        """What the history of a store calls it."""
         self.insert, self.delete = insert, delete
         self.error: BaseException | None = None
         """Why it failed."""

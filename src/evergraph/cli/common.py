@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
 from evergraph.errors import UserError
+
+if TYPE_CHECKING:
+    from evergraph.graph import KnowledgeGraph
 
 Progress = Callable[[str, float], None]
 
@@ -67,6 +71,22 @@ def session_for(engine: EngineName, master: str) -> Any:
 
     with progress_of("start Spark"):
         return make_session(master)
+
+
+def graph_of(store: Path, **given: Any) -> KnowledgeGraph:
+    """The graph of a store. That updates were lost is said in a line on standard error."""
+    from evergraph.graph import KnowledgeGraph
+    from evergraph.store.submitted import UnsettledWarning
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UnsettledWarning)
+        kg = KnowledgeGraph.open(store, **given)
+    for warning in caught:
+        if issubclass(warning.category, UnsettledWarning):
+            typer.echo(f"{store}: {warning.message}", err=True)
+        else:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    return kg
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from evergraph.cli.common import (
     StoreArgument,
     VersionOption,
     count_of,
+    graph_of,
     many,
     progress_of,
     rejected_text,
@@ -103,7 +104,7 @@ def _for_loading(store: Path, rules: str | None, equality: str | None, engine: E
         return KnowledgeGraph(program or "rdfs", equality=equality, engine=session_for(engine, master), store=store)
     where = session_for(engine, master)
     with progress_of("open"):
-        kg = KnowledgeGraph.open(store, engine=where)
+        kg = graph_of(store, engine=where)
     if program is not None and kg.rules.rules != program.rules:
         hint = "leave out --rules, or change them: evergraph rules replace"
         raise UserError("EG408", f"{store} has other rules than {rules}", hint)
@@ -129,13 +130,30 @@ def update(
     ] = None,
     algorithm: AlgorithmOption = "auto",
     dry_run: DryRunOption = False,
+    follow: Annotated[
+        str | None,
+        typer.Option("--follow", help="Take RDF Patch as it arrives: .rdfp files of a folder, or - for standard input"),
+    ] = None,
+    once: Annotated[bool, typer.Option("--once", help="With --follow: take what is there, and end")] = False,
     engine: WhereOption = EngineName.MEMORY,
     master: MasterOption = "local[*]",
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Delete and insert facts and rules, keep every consequence true, commit one version. Deletions come first."""
+    """Delete and insert facts and rules, keep every consequence true, commit one version. Deletions come first.
+
+    With --follow, each file or transaction is an update, and each point where all have settled is a version.
+    """
     from evergraph.cli.changes import gather
 
+    if follow is not None:
+        from evergraph.cli import following
+
+        facts = {"--insert": insert, "--delete": delete, "--patch": patch, "--dry-run": dry_run}
+        others = {**facts, "--insert-rules": insert_rules, "--delete-rules": delete_rules, "--ontology": ontology}
+        following.follow(store, follow, once, algorithm, engine, master, output, others)
+        return
+    if once:
+        raise UserError("EG302", "--once goes with --follow only", "leave it out, or give --follow FOLDER")
     rules = {"insert_rules": loaded(insert_rules or []), "delete_rules": loaded(delete_rules or [])}
     given = gather(insert or [], delete or [], patch or [], bool(insert_rules or delete_rules or ontology))
     kg = opened(store, engine, master)
@@ -311,6 +329,4 @@ def compact(store: StoreArgument, output: OutputOption = Output.TEXT) -> None:
 
 
 def _open(store: Path, version: int | None) -> Any:
-    from evergraph.graph import KnowledgeGraph
-
-    return KnowledgeGraph.open(store, version=version)
+    return graph_of(store, version=version)

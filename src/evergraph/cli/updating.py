@@ -12,7 +12,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evergraph.cli.common import EngineName, Output, count_of, many, progress_of, say, session_for, tell_outside, texts_of
+from evergraph.cli.common import (
+    EngineName,
+    Output,
+    count_of,
+    graph_of,
+    many,
+    progress_of,
+    say,
+    session_for,
+    tell_outside,
+    texts_of,
+)
 
 if TYPE_CHECKING:
     from evergraph.graph import KnowledgeGraph
@@ -28,11 +39,9 @@ WhereOption = Annotated[EngineName, typer.Option("--engine", help="Where to comp
 
 def opened(store: Path, engine: EngineName, master: str) -> KnowledgeGraph:
     """The graph of a store's last version."""
-    from evergraph.graph import KnowledgeGraph
-
     where = session_for(engine, master)
     with progress_of("open"):
-        return KnowledgeGraph.open(store, engine=where)
+        return graph_of(store, engine=where)
 
 
 def loaded(files: Iterable[str]) -> Program:

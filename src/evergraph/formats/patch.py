@@ -16,6 +16,9 @@ Cost: linear in the text; a parser's call a line, and two for a line that is no 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import pyoxigraph as ox
@@ -52,37 +55,118 @@ def read_patch(path: Path) -> tuple[list[str], list[str]]:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise UserError("EG101", f"cannot read {path}: {error}", "check the path; a patch is UTF-8 text") from error
-    prefixes: Prefixes = {}
+    rows = _Rows(str(path))
     done: dict[str, bool] = {}
-    waiting: dict[str, bool] = {}
-    mistakes: list[UserError] = []
     for number, line in enumerate(text.split("\n"), 1):
+        if code := rows.take(number, line):
+            done |= rows.said if code != "TA" else {}
+            rows.said = {}
+        if len(rows.mistakes) == MOST_MISTAKES:
+            break
+    raise_all(rows.mistakes)
+    done |= rows.said
+    return _parts(done)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What one transaction of a feed says, or lines between two."""
+
+    line: int
+    """Where it begins."""
+    insert: list[str]
+    delete: list[str]
+    mistakes: tuple[UserError, ...] = ()
+    """What is wrong with it. Then it says nothing."""
+
+
+def read_changes(lines: Iterable[str], source: str) -> Iterator[Change]:
+    """The changes of a feed that is read as it arrives: each transaction, and the lines up to the next one or the end.
+
+    What is aborted or says nothing is left out. A mistake spoils the change it is in, and no other, but for those that use a
+    prefix whose `PA` it is. Unlike in a file, a transaction that does not end is a mistake: its writer may have died.
+    """
+    rows = _Rows(source)
+    begun = first = 0
+    for number, line in enumerate(chain(lines, ["TX"]), 1):
+        row = _ROW.match(line)
+        if row is not None and row["code"] == "TX":
+            if begun:
+                rows.wrong(begun, 1, "this transaction does not end")
+            yield from rows.cut(first, False)
+            begun = first = number
+        elif not first and line.strip():
+            first = number
+        if (code := rows.take(number, line)) in ("TC", "TA"):
+            yield from rows.cut(first, code == "TA")
+            begun = first = 0
+
+
+class _Rows:
+    """The lines of a patch, one after the other."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.said: dict[str, bool] = {}
+        """Triples, and whether they are inserted, since `said` was emptied."""
+        self.mistakes: list[UserError] = []
+        self._prefixes: Prefixes = {}
+        self._spoiled: set[str] = set()
+        """Prefixes whose line was malformed."""
+
+    def take(self, number: int, line: str) -> str | None:
+        """Take in a line; returns its code if it begins or ends a transaction."""
         row = _ROW.match(line)
         assert row is not None
         code, rest = row["code"], line[row.end() :]
         try:
+            if not line.isascii():
+                _check_text(line, row.end())
             if code in ("A", "D"):
-                waiting[_triple(rest, prefixes)] = code == "A"
+                self.said[_triple(rest, self._prefixes)] = code == "A"
             elif code == "PA":
-                _add_prefix(rest, prefixes)
+                self._spoiled.add(name := _prefix(rest)[0])
+                _add_prefix(rest, self._prefixes)
+                self._spoiled.discard(name)
             elif code == "PD":
                 name, end = _prefix(rest)
                 _ends(rest, _after_graph(rest, end))
-                prefixes.pop(name, None)
+                self._prefixes.pop(name, None)
             elif code in TRANSACTIONS:
                 _ends(rest, 0)
-                done |= waiting if code != "TA" else {}
-                waiting = {}
             elif code not in (None, "H"):
                 raise _Mistake(f"no line of a patch starts with {code}", row.start("code") - row.end())
         except _Mistake as mistake:
-            at = Position(str(path), number, row.end() + mistake.at + 1)
-            mistakes.append(UserError("EG103", f"malformed line: {mistake.message}", "see docs/updates.md for RDF Patch", at))
-            if len(mistakes) == MOST_MISTAKES:
-                break
-    raise_all(mistakes)
-    done |= waiting
-    return [t for t, added in done.items() if added], [t for t, added in done.items() if not added]
+            self.wrong(number, row.end() + mistake.at + 1, f"malformed line: {mistake.message}")
+        return code if code in TRANSACTIONS else None
+
+    def wrong(self, line: int, column: int, message: str) -> None:
+        if len(self.mistakes) < MOST_MISTAKES:
+            at = Position(self.source, line, column)
+            self.mistakes.append(UserError("EG103", message, "see docs/updates.md for RDF Patch", at))
+
+    def cut(self, line: int, aborted: bool) -> Iterator[Change]:
+        """The change that ends here, if it is one, and start afresh."""
+        if self.mistakes:
+            yield Change(line, [], [], tuple(self.mistakes))
+        elif self.said and not aborted:
+            yield Change(line, *_parts(self.said))
+        for name in self._spoiled:
+            self._prefixes.pop(name, None)
+        self.said, self.mistakes, self._spoiled = {}, [], set()
+
+
+def _parts(said: dict[str, bool]) -> tuple[list[str], list[str]]:
+    """What is inserted, and what is deleted."""
+    return [t for t, added in said.items() if added], [t for t, added in said.items() if not added]
+
+
+def _check_text(line: str, start: int) -> None:
+    """Bytes of a pipe that are no UTF-8 have been kept as surrogates."""
+    try:
+        line.encode()
+    except UnicodeEncodeError as error:
+        raise _Mistake("not UTF-8 text", error.start - start) from error
 
 
 def _triple(text: str, prefixes: Prefixes) -> str:

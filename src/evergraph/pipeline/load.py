@@ -157,7 +157,7 @@ class Pipeline:
         added = [NewFile(**file) for one in said for file in one["added"]]
         gone = {path for one in said for path in one["removed"]}
         removed = [file for file in files if str(file.path) in gone]
-        if base is not None and not (added or removed or rules or names):
+        if base is not None and not (added or removed or rules or names or info.to_keep):
             return base
         made = self.store.commit_files(base, info, [*self._terms, *terms, *added], removed, rules, names)
         self._terms = []

@@ -37,6 +37,12 @@ KEEP_LOG = {"delta.enableExpiredLogCleanup": "false", "delta.logRetentionDuratio
 Counts = dict[str, int]
 
 
+class GivenName(str):
+    """A ticket's name that whoever submitted it gave, and will look for: it is in a version even if nothing else changed."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Info:
     """What a version says of itself, in the commit of `facts`."""
@@ -61,6 +67,11 @@ class Info:
     equality: str = "off"
     """What becomes of names that are the same: one of `rules.equality.Equality`."""
     format: int = FORMAT
+
+    @property
+    def to_keep(self) -> bool:
+        """Whether it says something that must be in a version even if no fact has changed."""
+        return any(isinstance(name, GivenName) for name in self.report.get("tickets", ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +167,8 @@ def snapshot(store: Path, version: int | None = None) -> Snapshot:
     number = latest if version is None else version
     if not 0 <= number <= latest:
         raise UserError("EG405", f"{store} has no version {version}", f"it has versions 0 to {latest}; see evergraph history")
-    try:
-        first = json.loads(_log_file(store, FACTS, number).read_text(encoding="utf-8").splitlines()[0])["commitInfo"]
-        found = first["evergraph"]
-    except (OSError, ValueError, KeyError, IndexError) as error:
-        raise damaged(_log_file(store, FACTS, number), error) from error
+    first = _said(store, number)
+    found = first["evergraph"]
     if found.get("format", 0) > FORMAT:
         raise UserError(
             "EG404", f"{store} is of format {found['format']}, this Evergraph reads up to {FORMAT}", "install a newer Evergraph"
@@ -172,6 +180,13 @@ def history(store: Path) -> list[Snapshot]:
     """All versions, the last one first. Cost: a small file each."""
     latest = snapshot(store)
     return [latest, *(snapshot(store, n) for n in range(latest.version - 1, -1, -1))]
+
+
+def tickets(store: Path, after: int = -1) -> Iterator[str]:
+    """The names of submitted updates that versions after this one hold. Cost: a line of a small file for each version."""
+    latest = _latest(store, FACTS)
+    for number in range(after + 1, -1 if latest is None else latest + 1):
+        yield from _said(store, number)["evergraph"].get("report", {}).get("tickets", ())
 
 
 def all_files(store: Path) -> dict[str, set[str]]:
@@ -301,6 +316,18 @@ def _latest(store: Path, table: str) -> int | None:
 
 def _log_file(store: Path, table: str, version: int) -> Path:
     return store / table / "_delta_log" / f"{version:020}.json"
+
+
+def _said(store: Path, version: int) -> dict[str, Any]:
+    """The first line of a commit of `facts`: what it says of itself."""
+    path = _log_file(store, FACTS, version)
+    try:
+        with path.open(encoding="utf-8") as file:
+            found: dict[str, Any] = json.loads(file.readline())["commitInfo"]
+        found["evergraph"]
+        return found
+    except (OSError, ValueError, KeyError) as error:
+        raise damaged(path, error) from error
 
 
 def _actions(store: Path, table: str, version: int) -> Iterator[tuple[str, dict[str, Any]]]:

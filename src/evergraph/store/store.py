@@ -35,6 +35,7 @@ from evergraph.store.log import Info, Snapshot, StoredFile
 from evergraph.store.names import NameRows, merge_names, write_names
 from evergraph.store.read import read_table
 from evergraph.store.rules import RuleRows, merge_rules, write_rules
+from evergraph.store.submitted import SUBMITTED
 from evergraph.store.view import create_view
 from evergraph.store.write import by_shard, merge_small, write_changes
 
@@ -74,13 +75,7 @@ class Store:
     @contextmanager
     def writing(self, wait: float = WAIT_SECONDS) -> Iterator[None]:
         """Be the one writer. What a crashed writer left behind is put right first."""
-        name = str(self.path.absolute())
-        if "%" in name or not name.isprintable():
-            raise UserError("EG401", f"a store cannot stand in {name!r}", "name a folder without % and control characters")
-        if self.path.exists() and not self.exists:
-            inside = {path.name for path in self.path.iterdir()} if self.path.is_dir() else {""}
-            if NAME not in inside and inside - {SCRATCH}:
-                raise UserError("EG401", f"{self.path} is not a store and not empty", "name a new folder")
+        self.check_place()
         with ExitStack() as held:
             with log.writes(self.path):
                 self.path.mkdir(parents=True, exist_ok=True)
@@ -88,6 +83,16 @@ class Store:
                 sweep_scratch(self.path)
                 log.recover(self.path)
             yield
+
+    def check_place(self) -> None:
+        """Refuse a folder that is something else than a store."""
+        name = str(self.path.absolute())
+        if "%" in name or not name.isprintable():
+            raise UserError("EG401", f"a store cannot stand in {name!r}", "name a folder without % and control characters")
+        if self.path.exists() and not self.exists:
+            inside = {path.name for path in self.path.iterdir()} if self.path.is_dir() else {""}
+            if NAME not in inside and inside - {SCRATCH, SUBMITTED}:
+                raise UserError("EG401", f"{self.path} is not a store and not empty", "name a new folder")
 
     def commit(
         self,
