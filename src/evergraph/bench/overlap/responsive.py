@@ -11,7 +11,7 @@ the same point of its time. Below it, what `submit` takes beside the deletion. T
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median
 from time import perf_counter, sleep
@@ -45,6 +45,11 @@ class Turns:
         """From the first step of the submitted deletion to its end."""
         return self.submitted.report.seconds
 
+    @property
+    def commit(self) -> float:
+        """Of these, what the commit takes, in which nothing joins."""
+        return sum(phase.seconds for phase in self.submitted.report.phases if phase.name == "commit")
+
     def waits(self, share: float, clock: str) -> float:
         """Seconds until the insertion is in place that arrives when so much of the deletion is done."""
         read = 0.0 if clock == "whole" else self.deletion.read
@@ -57,17 +62,20 @@ def newcomer() -> Given:
 
 
 def measure(subject: Subject, repeat: int, say: Say) -> Iterator[dict[str, Any]]:
-    """A row for each clock and share."""
+    """A row for each clock and share. Each run has what it is compared with measured just before."""
     named = f"LUBM({subject.universities}) {subject.rules} {subject.algorithm}: an insertion beside a deletion"
-    say(named)
     large, small = given(subject.large), newcomer()
+    say(named)
     in_turn(subject, large, small)  # the first one makes indices
-    middle = _middle([in_turn(subject, large, small) for _ in range(repeat)])
-    for clock in CLOCKS:
-        for share in SHARES:
-            say(f"{named}, {clock} {share:.0%}")
-            runs = [beside(subject, large, small, middle, clock, share) for _ in range(repeat)]
-            yield subject.row("responsiveness", clock=clock, share=share, **_told(middle, runs))
+    turns: list[Turns] = []
+    runs: dict[tuple[str, float], list[dict[str, Any]]] = {(clock, share): [] for clock in CLOCKS for share in SHARES}
+    for number in range(repeat):
+        say(f"{named}, {number + 1} of {repeat}")
+        turns.append(in_turn(subject, large, small))
+        for clock, share in runs:
+            runs[clock, share].append(beside(subject, large, small, turns[-1], clock, share))
+    for (clock, share), some in runs.items():
+        yield subject.row("responsiveness", clock=clock, share=share, **_told(turns, some))
 
 
 def in_turn(subject: Subject, large: Given, small: Given) -> Turns:
@@ -135,29 +143,17 @@ def _by_clock(
     return seconds, None, ticket, subject.graph.live()
 
 
-def _middle(turns: list[Turns]) -> Turns:
-    """Of each update the run in the middle."""
-
-    def middle(runs: Iterable[Done]) -> Done:
-        found = sorted(runs, key=lambda done: done.seconds)
-        return found[len(found) // 2]
-
-    updates = middle(t.deletion for t in turns), middle(t.insertion for t in turns), middle(t.submitted for t in turns)
-    return Turns(*updates, turns[0].state, turns[0].brought)
-
-
-def _told(turns: Turns, runs: list[dict[str, Any]]) -> dict[str, Any]:
+def _told(turns: list[Turns], runs: list[dict[str, Any]]) -> dict[str, Any]:
     return {
-        "seconds": median(run["seconds"] for run in runs),
-        "waits": median(run["waits"] for run in runs),
-        "ratio": median(run["ratio"] for run in runs),
+        **{name: median(run[name] for run in runs) for name in ("seconds", "waits", "ratio")},
         "worst": min(run["ratio"] for run in runs),
-        "deletion": turns.deletion.seconds,
-        "deletion_read": turns.deletion.read,
-        "submitted": turns.submitted.seconds,
-        "steps": turns.submitted.report.rounds,
-        "insertion": turns.insertion.seconds,
-        "consequences": len(turns.brought) - 1,
+        "deletion": median(turn.deletion.seconds for turn in turns),
+        "deletion_read": median(turn.deletion.read for turn in turns),
+        "insertion": median(turn.insertion.seconds for turn in turns),
+        "submitted": median(turn.submitted.seconds for turn in turns),
+        "steps": turns[0].submitted.report.rounds,
+        "commit": median(turn.commit for turn in turns),
+        "consequences": len(turns[0].brought) - 1,
         "live": all(run["live"] for run in runs),
         "verified": all(run["verified"] for run in runs),
         "runs": runs,
