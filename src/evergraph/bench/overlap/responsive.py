@@ -5,7 +5,8 @@
 Above the line stands what it waits when it has its turn after the deletion, both by `update`: what is left of the deletion at
 the same point of its time. Below it, what `submit` takes beside the deletion. The insertion arrives
   - `steps`: after so many of the deletion's steps, by hand; what is left counts by the time that the steps before took;
-  - `time`: after so much of the time from the deletion's first step to its end, by the clock, wherever the thread is then;
+  - `time`: after so much of the time from the deletion's first step to its end, by the clock, wherever the thread is then: in a
+    step, or in the commit, which nothing joins;
   - `whole`: after so much of the time from its submission on: at first it is read, and nothing joins meanwhile.
 """
 
@@ -91,10 +92,7 @@ def in_turn(subject: Subject, large: Given, small: Given) -> Turns:
 def beside(subject: Subject, large: Given, small: Given, turns: Turns, clock: str, share: float) -> dict[str, Any]:
     """Let the insertion arrive while the deletion runs."""
     run = _by_hand if clock == "steps" else _by_clock
-    seconds, spent, ticket, live = run(subject, large, small, turns, clock, share)
-    report = ticket.wait()
-    assert report is not None
-    at = share if spent is None else spent / report.seconds
+    seconds, at, ticket, live = run(subject, large, small, turns, clock, share)
     right = subject.check(turns.state, f"an insertion at {share:.0%} of a deletion ({clock})")
     subject.restore("an insertion beside a deletion", delete=small, insert=large)
     waits = turns.waits(at, clock)
@@ -111,41 +109,49 @@ def beside(subject: Subject, large: Given, small: Given, turns: Turns, clock: st
     }
 
 
-def _by_hand(
-    subject: Subject, large: Given, small: Given, turns: Turns, clock: str, share: float
-) -> tuple[float, float | None, Ticket, Live]:
-    """Arrive between two steps. Returns how long it took, and what the steps before had taken."""
+Arrived = tuple[float, float, Ticket, Live]
+"""How long it took, which part of the deletion's time was over, the insertion, and the graph when it was in place."""
+
+
+def _by_hand(subject: Subject, large: Given, small: Given, turns: Turns, clock: str, share: float) -> Arrived:
+    """Arrive between two steps."""
     steps = max(1, round(share * turns.submitted.report.rounds))
     with subject.by_hand() as advance:
         subject.put(delete=large)
         while advance() and subject.steps < steps:
             pass
-        spent = subject.spent
-        started = perf_counter()
+        spent, started = subject.spent, perf_counter()
         ticket = subject.put(insert=small)
         while ticket.status in (Status.SUBMITTED, Status.RUNNING):
             advance()
-        return perf_counter() - started, spent, ticket, subject.graph.live()
+        seconds, live = perf_counter() - started, subject.graph.live()
+    report = ticket.wait()
+    assert report is not None
+    return seconds, spent / report.seconds, ticket, live
 
 
-def _by_clock(
-    subject: Subject, large: Given, small: Given, turns: Turns, clock: str, share: float
-) -> tuple[float, float | None, Ticket, Live]:
-    """Arrive at a time, while a thread does the steps."""
+def _by_clock(subject: Subject, large: Given, small: Given, turns: Turns, clock: str, share: float) -> Arrived:
+    """Arrive at a time, while a thread does the steps; how much was over then is known when the deletion is done."""
+    began = perf_counter()
     deletion = subject.put(delete=large)
     if clock == "time":
         deletion.wait(until=Status.RUNNING)
+        began = perf_counter()
     sleep(share * (turns.working if clock == "time" else turns.submitted.seconds))
-    started = perf_counter()
+    late, started = deletion.done, perf_counter()
     ticket = subject.put(insert=small)
     ticket.wait(until=Status.IN_PLACE)
     seconds = perf_counter() - started
-    return seconds, None, ticket, subject.graph.live()
+    live = subject.graph.live()
+    deletion.wait()
+    at = 1.0 if late else (started - began) / (perf_counter() - began)
+    subject.graph.settle()
+    return seconds, at, ticket, live
 
 
 def _told(turns: list[Turns], runs: list[dict[str, Any]]) -> dict[str, Any]:
     return {
-        **{name: median(run[name] for run in runs) for name in ("seconds", "waits", "ratio")},
+        **{name: median(run[name] for run in runs) for name in ("seconds", "waits", "ratio", "at")},
         "worst": min(run["ratio"] for run in runs),
         "deletion": median(turn.deletion.seconds for turn in turns),
         "deletion_read": median(turn.deletion.read for turn in turns),

@@ -28,13 +28,13 @@ def responsiveness(rows: Sequence[Row]) -> Table:
     out = _table(
         f"One fact arrives while 10 % are deleted: {_graph(rows)}; milliseconds until its consequences are in place",
         ("algorithm", "arrives at"),
-        ("submit", "waits its turn", "times", "worst", "steps", "deletion s", "of it reading"),
+        ("over", "submit", "waits its turn", "times", "worst", "steps", "deletion s", "of it reading"),
     )
     for row in rows:
         at = f"{row['share']:.0%} of {_CLOCKS[row['clock']]}"
         times = f"{1000 * row['seconds']:.1f}", f"{1000 * row['waits']:.1f}", f"{row['ratio']:.1f}", f"{row['worst']:.1f}"
         whole = str(row["steps"]), f"{row['deletion']:.2f}", f"{row['deletion_read']:.2f}"
-        out.add_row(row["algorithm"], at, *times, *whole, style=_style(row))
+        out.add_row(row["algorithm"], at, f"{row['at']:.0%}", *times, *whole, style=_style(row))
     return out
 
 
