@@ -192,6 +192,30 @@ def windows(
 
 
 @app.command()
+def overlap(
+    universities: Annotated[int, typer.Option("--universities", min=1, help="Of LUBM")] = 10,
+    rules: RuleSets = ["rhodf", "owl2rl"],  # noqa: B006
+    algorithm: Annotated[
+        list[str] | None, typer.Option("--algorithm", help="An algorithm; by default all that overlap")
+    ] = None,
+    part: Annotated[
+        list[str] | None, typer.Option("--part", help="responsiveness, alone or feed; several times; by default all")
+    ] = None,
+    repeat: Annotated[int, typer.Option("--repeat", min=1, help="Runs of which the median counts; few facts have more")] = 5,
+    seed: Seed = 0,
+    out: Out = Path("bench-results"),
+    data: DataFolder = Path("bench-data"),
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Updates that overlap: one fact beside a large deletion, a feed that cancels, and what it costs when nothing overlaps."""
+    from evergraph.bench.overlap.command import PARTS, Asked, main
+    from evergraph.maintain.dynamic import OVERLAPPING
+
+    asked = Asked(universities, rules, algorithm or list(OVERLAPPING), repeat, seed, data)
+    raise typer.Exit(main(asked, part or list(PARTS), out, output == Output.JSON))
+
+
+@app.command()
 def pipeline(
     size: Sizes = [10, 50, 100],  # noqa: B006
     rules: Annotated[str, typer.Option("--rules", help="A rule set")] = "rhodf",
