@@ -27,7 +27,7 @@ class Stretch:
         self.tickets: list[Ticket] = []
         self.outcome = Outcome(algorithm, reason)
         self._before = dict(graph.__dict__)
-        self._running: dict[int, Ticket] = {}
+        self._running: dict[int, list[Ticket]] = {}
         self._arities: dict[str, int] = {}
         engine.begin()
         try:
@@ -53,7 +53,7 @@ class Stretch:
         outcome.tickets.append(ticket.name)
         self._arities |= read.arities
         self.tickets.append(ticket)
-        self._running[epoch] = ticket
+        self._running.setdefault(epoch, []).append(ticket)
         ticket.joined_at = self.dynamic.steps
         ticket.move(Status.RUNNING)
         self._see_through()
@@ -67,9 +67,9 @@ class Stretch:
 
     def _see_through(self) -> None:
         for epoch in [number for number in self._running if self.dynamic.is_through(number)]:
-            ticket = self._running.pop(epoch)
-            ticket.in_place_at = self.dynamic.steps
-            ticket.move(Status.IN_PLACE)
+            for ticket in self._running.pop(epoch):
+                ticket.in_place_at = self.dynamic.steps
+                ticket.move(Status.IN_PLACE)
 
     def settle(self) -> Report:
         """Commit, and let readers see it."""

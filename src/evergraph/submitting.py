@@ -1,14 +1,15 @@
 """Updates that are submitted: a queue, whoever works it off, and what readers see meanwhile.
 
 `submit` puts an update into the queue and returns. A thread takes it from there: it lets the update join the stretch that is
-running, at its next step, or begins one. The thread ends when the queue is empty, so that a program ends when its updates have
-settled. Updates that cannot overlap, such as the first facts of a graph, have a turn of their own, in their order.
+running, at its next step, or begins one. The thread ends soon after the queue is empty, so that a program ends when its updates
+have settled. Updates that cannot overlap, such as the first facts of a graph, have a turn of their own, in their order.
 """
 
 from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -25,6 +26,11 @@ from evergraph.report import Report
 from evergraph.store.submitted import Journal, Unsettled, unsettled
 from evergraph.stretch import Stretch
 from evergraph.ticket import Status, Ticket
+
+REST = 0.05
+"""Seconds for which the thread waits for more updates: it costs about as much to make as a small update."""
+AT_ONCE = 256
+"""Updates that join between two steps, at most."""
 
 
 class Live(Reading):
@@ -104,7 +110,7 @@ class Submissions:
     """The updates of a graph that have been submitted and have not settled."""
 
     def __init__(self, graph: Submitting) -> None:
-        self.graph = graph
+        self._graph = weakref.ref(graph)
         self.by_hand = False
         """Whether nobody works by himself: `advance` is called from outside, at chosen times."""
         self.in_order = False
@@ -118,11 +124,20 @@ class Submissions:
         self._open: dict[int, Ticket] = {}
         self._asking: list[Future[Live]] = []
         self._lock = threading.Lock()
+        self._arrived = threading.Condition(self._lock)
         self._thread: threading.Thread | None = None
+        self._resting = False
+        """Whether the thread waits for work."""
         self._closing = ExitStack()
         self._number = 0
         self._stopped: BaseException | None = None
         self._journal: Journal | None = None
+
+    @property
+    def graph(self) -> Submitting:
+        graph = self._graph()
+        assert graph is not None
+        return graph
 
     def put(self, insert: Any, delete: Any, algorithm: str, name: str | None = None) -> Ticket:
         with self._lock:
@@ -134,8 +149,10 @@ class Submissions:
             self._number += 1
             self._open[ticket.number] = ticket
             self._queue.append(ticket)
-            if self._thread is None and not self.by_hand:
-                self._thread = threading.Thread(target=self._work, name="evergraph")
+            if self._thread is not None:
+                self._arrived.notify()
+            elif not self.by_hand:
+                self._thread = threading.Thread(target=self._work, args=(self.graph,), name="evergraph")
                 self._thread.start()
         return ticket
 
@@ -160,7 +177,7 @@ class Submissions:
 
     def live(self) -> Live:
         with self._lock:
-            if self._thread is None:
+            if self._thread is None or self._resting:
                 return self._live()
             asked: Future[Live] = Future()
             self._asking.append(asked)
@@ -173,14 +190,20 @@ class Submissions:
 
     # -- working it off ----------------------------------------------------------------------------------------------
 
-    def _work(self) -> None:
+    def _work(self, graph: Submitting) -> None:
+        """Until nothing has come for a while. The graph stays as long."""
         while True:
             more = self.advance()
             with self._lock:
                 for asked in self._asking:
                     asked.set_result(self._live())
                 self._asking = []
-                if not more and not self._queue:
+                if more or self._queue:
+                    continue
+                self._resting = True
+                self._arrived.wait_for(lambda: bool(self._queue), REST)
+                self._resting = False
+                if not self._queue:
                     self._thread = None
                     return
 
@@ -223,7 +246,9 @@ class Submissions:
     def _go_on(self, stretch: Stretch) -> None:
         """Let whoever can join, then do a step; commit if nothing is left to do."""
         try:
-            while self._queue and stretch.dynamic.admits:
+            for _ in range(AT_ONCE):
+                if not self._queue or not stretch.dynamic.admits:
+                    break
                 ticket, read = self._first()
                 if read is None:
                     continue

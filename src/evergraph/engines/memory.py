@@ -98,7 +98,7 @@ class MemoryEngine(Holding):
         runs = self.shard.runs(facts)
         self._told |= runs.keys()
         self._given = self.shard.insert(runs)
-        if self._upkeep is not None:
+        if isinstance(self._upkeep, Upkeep | Waves):
             self._upkeep.touched |= self._given.keys()
         else:
             self.shard.marks = None
@@ -186,15 +186,15 @@ class MemoryEngine(Holding):
         if not self._recomputed and self._upkeep is None:
             added = {k: len(r) - len(explicit.get(k, ())) for k, r in shard.explicit.items() if not hidden(k)}
             return Change(self._arrivals(before, added))
-        touched = None if self._recomputed or self._upkeep is None else self._upkeep.touched | self._told
-        came, went = self._differences(before, shard.relations, touched)
-        became, ceased = self._differences(explicit, shard.explicit, touched)
-        if isinstance(self._upkeep, Waves | LocalOverlap):
-            self._upkeep.settle()
-        if isinstance(self._upkeep, LocalOverlap):
-            for scheduler in shard.schedulers:
-                scheduler.forget_if_changed({key: Relation(run) for key, run in went.items()})
-        self._upkeep = None
+        upkeep, self._upkeep = self._upkeep, None
+        if isinstance(upkeep, LocalOverlap):
+            came, went, became, ceased = upkeep.changes()
+        else:
+            touched = None if self._recomputed or upkeep is None else upkeep.touched | self._told
+            came, went = self._differences(before, shard.relations, touched)
+            became, ceased = self._differences(explicit, shard.explicit, touched)
+        if isinstance(upkeep, Waves | LocalOverlap):
+            upkeep.settle()
         return Change(self._difference(became, came, shard.explicit), self._difference(ceased, went, explicit))
 
     def _difference(self, changed: dict[Key, Run], runs: dict[Key, Run], explicit: dict[Key, Relation]) -> Difference:

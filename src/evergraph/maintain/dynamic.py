@@ -12,9 +12,10 @@ Invariant: that of `engines.overlap.steps`, between any two steps. Candidates of
 Departures: the paper has one operation in a step; here it is a set of them, all of one epoch and one kind. It remembers the
     fact that started a recursion, to stop additions that come round to it; here what went is a candidate, which only a later
     update recalls, and only once, before the deletions up to its own are done.
-Fairness: one step in `TURN` is for the oldest epoch, the others are for the one that has had least. When an epoch is through
-    and others keep going for `PATIENCE` steps, no more updates join until all are settled: so each settles after a number of
-    steps that follows its own work, and endless updates become batches.
+Fairness: one step in `TURN` is for the oldest epoch, the others are for the one of the rest that has had least, as long as that
+    is not `TURN` times what the oldest has had: what comes back may overtake what goes. When an epoch is through
+    and others keep going for `PATIENCE` steps, no more updates join until all are settled, nor while there are `CROWD` epochs:
+    so each settles after a number of steps that follows its own work, and endless updates become batches.
 Cost and traps: that of the algorithm; a cancelled operation costs nothing but what it had done. Between steps facts may be
     there that do not follow, and may be missing; only what is settled is whole.
 Example: re-inserting a fact while its deletion runs leaves alone what the deletion has not reached.
@@ -37,6 +38,8 @@ OVERLAPPING = {"dred": Keep.EVIDENT, "counting": Keep.COUNTED, "backward-forward
 """Algorithms whose updates may overlap, and what they keep."""
 TURN = 8
 PATIENCE = 32
+CROWD = 16
+"""So many epochs are under way, at most."""
 
 
 class Step(StrEnum):
@@ -53,19 +56,22 @@ class Dynamic:
     def __init__(self, overlap: Overlapping, turn: int = TURN, patience: int = PATIENCE) -> None:
         self.overlap, self.turn, self.patience = overlap, turn, patience
         self.steps = 0
-        self._epochs = 0
+        self._epoch = 0
+        self._joined_after = -1
+        """The last epoch, and after how many steps it joined."""
         self._had: dict[int, int] = {}
         """Facts that have been dealt with for each epoch that is not through."""
         self._waited: int | None = None
         """Steps that an epoch has been through and not settled."""
 
     def join(self, insert: Facts, delete: Facts) -> tuple[int, Missed]:
-        """Take in an update, as an epoch of its own."""
-        self._epochs += 1
-        missed = self.overlap.join(self._epochs, insert, delete)
-        self._had[self._epochs] = 0
+        """Take in an update; returns its epoch, which it shares with those that joined since the last step."""
+        if self._joined_after != self.steps:
+            self._epoch, self._joined_after = self._epoch + 1, self.steps
+        missed = self.overlap.join(self._epoch, insert, delete)
+        self._had.setdefault(self._epoch, 0)
         self._see_through()
-        return self._epochs, missed
+        return self._epoch, missed
 
     @property
     def settled(self) -> bool:
@@ -75,7 +81,7 @@ class Dynamic:
     @property
     def admits(self) -> bool:
         """Whether another update may join now."""
-        return self._waited is None or self._waited < self.patience
+        return len(self._had) < CROWD and (self._waited is None or self._waited < self.patience)
 
     def is_through(self, epoch: int) -> bool:
         """Whether all that an epoch brings about is in place, as far as the others let it."""
@@ -85,7 +91,9 @@ class Dynamic:
         """What the next step will do, and for which epoch."""
         waiting = self.overlap.waiting()
         ready = [epoch for epoch in sorted(waiting) if _step(epoch, waiting) is not None]
-        epoch = ready[0] if self.steps % self.turn == 0 else min(reversed(ready), key=self._had.__getitem__)
+        oldest, *others = ready
+        least = min(reversed(others), key=self._had.__getitem__, default=oldest)
+        epoch = oldest if self.steps % self.turn == 0 or self._had[least] > self.turn * self._had[oldest] else least
         step = _step(epoch, waiting)
         assert step is not None
         return step, epoch

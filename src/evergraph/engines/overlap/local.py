@@ -6,44 +6,55 @@ from collections.abc import Callable
 from typing import Any
 
 from evergraph.engines.base import Closed, Facts, Missed, Waiting
+from evergraph.engines.fixpoint import Deltas
 from evergraph.engines.holding import Still
+from evergraph.engines.overlap.net import NetChange
 from evergraph.engines.overlap.steps import Overlap
+from evergraph.engines.relation import Relation
 from evergraph.engines.sets import runs_of, with_runs
 from evergraph.engines.shard import Shard
 from evergraph.engines.waves import lay_out
-from evergraph.plan.model import Key
+from evergraph.plan.shapes import hidden
 
-CHUNK = 1 << 13
-"""Facts that a step takes, at most: about as long as an update that arrives has to wait."""
+FIRST, CHUNK = 1 << 11, 1 << 14
+"""Facts that a step takes, at most: few after an update has joined, for others may follow that cancel, then twice as many each
+time. A step of the longest kind is what an update that arrives has to wait for."""
 
 
 class LocalOverlap:
     def __init__(self, shard: Shard, overlap: Overlap[Any], chunk: int = CHUNK) -> None:
         self.shard, self.facts, self.chunk = shard, overlap, chunk
-        self.touched: set[Key] = set()
-        """Relations that have gained or lost facts, explicit ones or any."""
+        self.all, self.explicit = NetChange(), NetChange()
+        """What has changed since the first update joined, of all facts and of explicit ones."""
         self._marks = dict(shard.marks or {})
+        self._room = FIRST
 
     def join(self, epoch: int, insert: Facts, delete: Facts) -> Missed:
-        come, gone = self.shard.runs(insert), self.shard.runs(delete)
-        self.touched |= come.keys() | gone.keys()
-        return self.facts.enter(epoch, come, gone)
+        self._room = FIRST
+        entered = self.facts.enter(epoch, self.shard.runs(insert), self.shard.runs(delete))
+        self.explicit.go(entered.ceased)
+        self.explicit.come(entered.became)
+        return entered.missed
 
     def withdraw(self, epoch: int) -> Closed:
         def step() -> None:
-            going = self.facts.dismiss(epoch, self.chunk)
-            self.touched |= going.keys()
+            going = self.facts.dismiss(epoch, self._most())
+            self.all.go(going)
             self.facts.absorb(epoch, *self.facts.withdraw(going))
 
         return self._counted(step)
 
+    def _most(self) -> int:
+        most, self._room = min(self._room, self.chunk), min(2 * self._room, CHUNK)
+        return most
+
     def rederive(self, epoch: int) -> Closed:
-        return self._counted(lambda: self.facts.win(epoch, self.facts.derived(self.facts.asked(epoch, self.chunk))))
+        return self._counted(lambda: self.facts.win(epoch, self.facts.derived(self.facts.asked(epoch, self._most()))))
 
     def activate(self, epoch: int) -> Closed:
         def step() -> None:
-            coming = self.facts.pending.take(epoch, self.chunk)
-            self.touched |= coming.keys()
+            coming = self.facts.pending.take(epoch, self._most())
+            self.all.come(coming)
             self.facts.absorb(epoch, *self.facts.activate(coming))
 
         return self._counted(step)
@@ -61,6 +72,17 @@ class LocalOverlap:
         """Pending and doubted facts are among them. Cost: the relations, and what is pending."""
         return Still(with_runs(self.shard.relations, runs_of(self.facts.pending.all())), dict(self.shard.explicit))
 
+    def changes(self) -> tuple[Deltas, ...]:
+        """Facts that came and that went, and those that became explicit and ceased to be: hidden relations are left out."""
+        found = (self.all.came, self.all.went, self.explicit.came, self.explicit.went)
+        return tuple({key: run for key, run in runs.items() if not hidden(key)} for runs in found)
+
     def settle(self) -> None:
-        """Lay out marks like their relations again, where that is due. Cost: that of merging those relations."""
+        """Lay out marks like their relations again, where that is due, and forget schedules that facts were in that went.
+
+        Cost: that of merging those relations.
+        """
         lay_out(self.shard, self._marks)
+        went = {key: Relation(run) for key, run in self.all.went.items()}
+        for scheduler in self.shard.schedulers:
+            scheduler.forget_if_changed(went)

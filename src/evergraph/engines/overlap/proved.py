@@ -14,11 +14,11 @@ from __future__ import annotations
 from evergraph.engines.arrays import Arrays, Words
 from evergraph.engines.delta import Delta
 from evergraph.engines.fixpoint import Deltas, Found, head_limit, run_negated
-from evergraph.engines.overlap.queue import without
-from evergraph.engines.overlap.steps import Overlap, Relations, Site
+from evergraph.engines.overlap.steps import Entered, Overlap, Relations, Site
 from evergraph.engines.prove import Prover, unsettled
 from evergraph.engines.relation import Relation, Run
 from evergraph.engines.retreat import rederive
+from evergraph.engines.sets import runs_of
 from evergraph.plan.model import Key
 from evergraph.plan.schedule import Component, Task
 
@@ -47,6 +47,7 @@ class ProvedOverlap(Overlap[Heads]):
         super().__init__(site)
         site.marks = None
         self.search = search
+        self._prover: Prover | None = None
 
     def found(self) -> Heads:
         return Heads()
@@ -68,17 +69,37 @@ class ProvedOverlap(Overlap[Heads]):
             found.emit(key, run.words)
         return found
 
+    def enter(self, epoch: int, come: Deltas, gone: Deltas) -> Entered:
+        self._prover = None
+        return super().enter(epoch, come, gone)
+
+    def activate(self, coming: Deltas) -> tuple[Heads, Heads]:
+        self._prover = None
+        return super().activate(coming)
+
     def unsupported(self, doubted: Deltas) -> Deltas:
-        """Facts of relations that no rule derives go at once; the others, if nothing that is certain then derives them."""
-        components = self.site.able()
-        derived_here = unsettled(components, self.doubted.keys | doubted.keys())
-        going = {key: run for key, run in doubted.items() if not derived_here(key)}
-        goals = {key: run for key, run in doubted.items() if derived_here(key)}
+        """Facts of relations that no rule derives go at once; the others, if nothing that is certain derives them.
+
+        What was found is kept as long as facts only go: a proof uses none that is doubted.
+        """
+        if self._prover is None:
+            self._prover = self._make_prover(doubted)
+        prover = self._prover
+        goals = {key: run for key, run in doubted.items() if prover.derived_here(key)}
+        going = {key: run for key, run in doubted.items() if key not in goals}
         if goals:
-            held = without(self.site.relations, going)
-            prover = Prover(self.kernel, components, held, self._explicit_and_active(), derived_here)
-            going |= prover.unproved(goals, held) if self.search else prover.not_evident(goals)
+            going |= prover.unproved(goals, self.site.relations) if self.search else prover.not_evident(goals)
         return going
+
+    def _make_prover(self, doubted: Deltas) -> Prover:
+        """Certain are active facts that are explicit, and all of relations that nothing doubted reaches, less doubted ones."""
+        components = self.site.able()
+        waiting = self.doubted.all()
+        derived_here = unsettled(components, waiting.keys() | doubted.keys())
+        now = dict(self.site.relations)
+        for runs in (runs_of(waiting), doubted):
+            now |= {key: now[key].remove(run) for key, run in runs.items() if not derived_here(key)}
+        return Prover(self.kernel, components, now, self._explicit_and_active(), derived_here)
 
     def _explicit_and_active(self) -> Relations:
         out = dict(self.site.explicit)

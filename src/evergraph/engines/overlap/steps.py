@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from evergraph.engines.arrays import Array, Arrays
 from evergraph.engines.base import Missed, Waiting
@@ -63,6 +63,15 @@ class Site(Protocol):
         """The rules that can fire when these facts have come."""
 
 
+class Entered(NamedTuple):
+    """What became of an update's facts."""
+
+    missed: Missed
+    became: Deltas
+    """Facts that are explicit and were not."""
+    ceased: Deltas
+
+
 F = TypeVar("F", bound=Found)
 """What an algorithm wants to know of instances."""
 
@@ -81,9 +90,11 @@ class Overlap(ABC, Generic[F]):
         epochs = {epoch for queue in self.waits for epoch in queue.epochs}
         return {epoch: Waiting(*(queue.size(epoch) for queue in self.waits)) for epoch in epochs}
 
-    def enter(self, epoch: int, come: Deltas, gone: Deltas) -> Missed:
+    def enter(self, epoch: int, come: Deltas, gone: Deltas) -> Entered:
         """Facts cease to be explicit, and others become it. Cost: these facts."""
         explicit = self.site.explicit
+        became: Deltas = {}
+        ceased: Deltas = {}
         absent = derived = 0
         for key, run in gone.items():
             known = explicit.get(key)
@@ -92,16 +103,18 @@ class Overlap(ABC, Generic[F]):
             absent, derived = absent + len(run) - there, derived + there - len(was)
             if known is not None:
                 explicit[key] = known.remove(was)
+            ceased[key] = was
             self._doubt(epoch, key, was)
         for key, run in come.items():
             known = explicit.get(key)
-            explicit[key] = Relation(run) if known is None else known.add(run.without(known))
+            became[key] = run.without(known)
+            explicit[key] = Relation(run) if known is None else known.add(became[key])
             self.doubted.drop(key, run)
             new = run.where(~self.there(key, run))
             self.candidates.drop(key, new)
             self.recalled.drop(key, new)
             self._enter(epoch, key, new)
-        return Missed(absent, derived)
+        return Entered(Missed(absent, derived), became, ceased)
 
     def dismiss(self, epoch: int, most: int) -> Deltas:
         """Doubted facts that nothing supports: they are to go, and are candidates from now on."""

@@ -56,7 +56,7 @@ def turn(step: Superstep, inbox: pa.Table) -> None:
         shard.take(job.wave, job.epoch)
     elif any(True for _ in mail.read(inbox, (Kind.RETRACT, Kind.EXPLICIT))):
         gone, come = (shard.runs(inbox, kind) for kind in (Kind.RETRACT, Kind.EXPLICIT))
-        missed = shard.facts.enter(job.epoch, come, gone)
+        missed = shard.facts.enter(job.epoch, come, gone).missed
         step.missed = {"absent": missed.absent, "derived": missed.derived}
     else:
         shard.evaluate(inbox)
