@@ -12,7 +12,7 @@ from evergraph.engines.changes import Changed, Held, changes
 from evergraph.engines.holding import Holding, Still
 from evergraph.engines.marks import Counted, Marks
 from evergraph.engines.overlap.counted import CountedOverlap
-from evergraph.engines.overlap.local import LocalOverlap
+from evergraph.engines.overlap.local import CHUNK, PROOFS, LocalOverlap
 from evergraph.engines.overlap.proved import ProvedOverlap
 from evergraph.engines.overlap.steps import Overlap
 from evergraph.engines.relation import Relation, Run, alike
@@ -127,7 +127,7 @@ class MemoryEngine(Holding):
         shard = self.shard
         shard.able()
         facts: Overlap[Any] = CountedOverlap(shard) if keep == Keep.COUNTED else ProvedOverlap(shard, keep == Keep.PROVED)
-        self._upkeep = LocalOverlap(shard, facts)
+        self._upkeep = LocalOverlap(shard, facts, CHUNK * PROOFS if keep == Keep.PROVED else CHUNK)
         return self._upkeep
 
     def retreat(self, stratum: int, keep: Keep) -> Closed:

@@ -36,7 +36,7 @@ from evergraph.engines.base import Closed, Facts, Keep, Missed, Overlapping, Wai
 
 OVERLAPPING = {"dred": Keep.EVIDENT, "counting": Keep.COUNTED, "backward-forward": Keep.PROVED}
 """Algorithms whose updates may overlap, and what they keep."""
-TURN = 8
+TURN = 16
 PATIENCE = 32
 CROWD = 16
 """So many epochs are under way, at most."""

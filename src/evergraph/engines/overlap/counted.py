@@ -35,8 +35,10 @@ class CountedOverlap(Overlap[Instances]):
         found.run(task.rule, sources, below)
 
     def _negate(self, found: Instances, rules: tuple[Component, ...], changed: Deltas, active: Relations) -> None:
+        delta = Delta.of(changed)
         for rule in rules_of(rules):
-            run_changed_negations(found, rule, Delta.of(changed), active, active)
+            if rule.negated:
+                run_changed_negations(found, rule, delta, active, active)
 
     def derived(self, candidates: Deltas) -> Instances:
         found = self.found()

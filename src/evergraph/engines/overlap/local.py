@@ -16,9 +16,11 @@ from evergraph.engines.shard import Shard
 from evergraph.engines.waves import lay_out
 from evergraph.plan.shapes import hidden
 
-FIRST, CHUNK = 1 << 11, 1 << 14
-"""Facts that a step takes, at most: few after an update has joined, for others may follow that cancel, then twice as many each
-time. A step of the longest kind is what an update that arrives has to wait for."""
+FIRST, CHUNK = 1 << 11, 1 << 13
+"""Facts that a step takes, at most: few after an update has joined, for others may follow that cancel, and while several have
+work; then twice as many each time. A step of the longest kind is what an update that arrives has to wait for."""
+PROOFS = 4
+"""Times as many where proofs are looked for: a search of many facts costs little more than that of some."""
 
 
 class LocalOverlap:
@@ -38,22 +40,25 @@ class LocalOverlap:
 
     def withdraw(self, epoch: int) -> Closed:
         def step() -> None:
-            going = self.facts.dismiss(epoch, self._most())
+            going = self.facts.dismiss(epoch, self._most(epoch))
             self.all.go(going)
             self.facts.absorb(epoch, *self.facts.withdraw(going))
 
         return self._counted(step)
 
-    def _most(self) -> int:
-        most, self._room = min(self._room, self.chunk), min(2 * self._room, CHUNK)
+    def _most(self, epoch: int) -> int:
+        """How many facts to take for an epoch: few, while others wait."""
+        if any(other != epoch for queue in self.facts.waits for other in queue.epochs):
+            self._room = FIRST
+        most, self._room = min(self._room, self.chunk), min(2 * self._room, self.chunk)
         return most
 
     def rederive(self, epoch: int) -> Closed:
-        return self._counted(lambda: self.facts.win(epoch, self.facts.derived(self.facts.asked(epoch, self._most()))))
+        return self._counted(lambda: self.facts.win(epoch, self.facts.derived(self.facts.asked(epoch, self._most(epoch)))))
 
     def activate(self, epoch: int) -> Closed:
         def step() -> None:
-            coming = self.facts.pending.take(epoch, self._most())
+            coming = self.facts.pending.take(epoch, self._most(epoch))
             self.all.come(coming)
             self.facts.absorb(epoch, *self.facts.activate(coming))
 

@@ -57,9 +57,10 @@ class ProvedOverlap(Overlap[Heads]):
         self.kernel.run(task.rule, sources, below, found.emit, head_limit(self.kernel, task))
 
     def _negate(self, found: Heads, rules: tuple[Component, ...], changed: Deltas, active: Relations) -> None:
+        delta = Delta.of(changed)
         for task in (task for component in rules for task in component.tasks if task.rule.negated):
             found.arity_now = len(task.rule.head.args)
-            run_negated(self.kernel, task, Delta.of(changed), active, active, found)
+            run_negated(self.kernel, task, delta, active, active, found)
 
     def derived(self, candidates: Deltas) -> Heads:
         found = Heads()
