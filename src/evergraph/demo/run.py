@@ -1,6 +1,7 @@
 """A small university graph in a store: insert a fact, delete one, add a rule; what each made true, and why; ask, verify.
 
-On the way, beside the store: two names turn out to be one person's, and part again; someone is in a room for a while."""
+On the way, beside the store: two names turn out to be one person's, and part again; someone is in a room for a while; updates
+overlap."""
 
 from __future__ import annotations
 
@@ -31,6 +32,8 @@ SAME_MAIL = '<http://example.org/countess> <http://example.org/mail> "ada@exampl
 WHERE = """REGISTER QUERY where COMPUTE EVERY 1s AS PREFIX : <http://example.org/>
 SELECT ?who ?group FROM STREAM :doors [RANGE 3s STEP 1s] WHERE { ?who :isIn ?room . ?who :memberOf ?group }"""
 ENTERS = "<http://example.org/grace> <http://example.org/isIn> <http://example.org/library> ."
+HEADS = "<http://example.org/alan> <http://example.org/headOf> <http://example.org/databases> ."
+OTHER = "<http://example.org/student{}> <http://example.org/advisor> <http://example.org/ada> ."
 STAYS = ("<http://example.org/grace>", f"<{RDF}type>", "<http://example.org/Person>")
 PREFIXES = {"http://example.org/": ":", RDF: "rdf:", RDFS: "rdfs:", OWL: "owl:"}
 
@@ -84,10 +87,11 @@ def _steps(console: Console, engine: Any, store: str, data: Path) -> None:
     _two_names(console, data)
     reader = KnowledgeGraph.open(store)
     _stream(console, reader)
-    console.print("\n[bold]7. Ask the store[/] in SPARQL: who is a member of what?")
+    _overlap(console, data)
+    console.print("\n[bold]8. Ask the store[/] in SPARQL: who is a member of what?")
     for row in reader.query(QUESTION):
         console.print(f"   {_short(row.who)}  {_short(row.what)}")
-    console.print("\n[bold]8. Versions, and the proof[/]")
+    console.print("\n[bold]9. Versions, and the proof[/]")
     for version in Store(store).history():
         explicit_count, derived = sum(version.info.explicit.values()), sum(version.info.derived.values())
         console.print(
@@ -121,6 +125,19 @@ def _stream(console: Console, kg: KnowledgeGraph) -> None:
     for answers in stream.advance(to=8):
         found = sorted({f"{_short(row.who)}, of {_short(row.group)}" for row in answers})
         console.print(f"   second {answers.timestamp}: {'; '.join(found) or 'nobody'}")
+
+
+def _overlap(console: Console, data: Path) -> None:
+    console.print("\n[bold]7. Let updates overlap[/]   :alan :headOf :databases comes, goes and comes again, beside 100 others")
+    kg = KnowledgeGraph("rdfs")
+    kg.update(insert=data)
+    before = len(kg)
+    for number in range(100):
+        kg.submit(insert=OTHER.format(number))
+    tickets = [kg.submit(**{way: HEADS}) for way in ("insert", "delete", "insert")]
+    kg.settle()
+    found = ", ".join(ticket.status for ticket in tickets)
+    console.print(f"   {found}: {len(kg) - before} triples more, and all {kg.verify()} are what one after the other gives.")
 
 
 def _summary(console: Console, report: Report) -> None:
