@@ -94,6 +94,26 @@ def test_illich_2023_example_1_no_overtaking(algorithm: str) -> None:
     assert turns.kg.counts() == {"other": 1} and turns.dynamic.steps < 10
 
 
+@pytest.mark.parametrize("algorithm", ["dred", "counting"])
+def test_an_addition_that_runs_after_a_deletion_ends(algorithm: str) -> None:
+    """A later update brings A back by C, which is still to go, and is always one fact behind the deletion, round and round."""
+    turns = begun(f"{CIRCLE} a() :- x(), c() .", "a() .", algorithm)
+    turns.join(delete="a() .")
+    turns.step(Step.WITHDRAW, 1)
+    turns.join("x() .")
+    turns.step(Step.ACTIVATE, 2)
+    while not turns.dynamic.settled:
+        for step, epoch in ((Step.REDERIVE, 2), (Step.WITHDRAW, 1), (Step.ACTIVATE, 2)):
+            waiting = turns.overlap.waiting().get(epoch)
+            if waiting and {Step.REDERIVE: waiting.recalled, Step.WITHDRAW: waiting.doubted}.get(step, waiting.pending):
+                turns.step(step, epoch)
+        if not any(w.doubted or w.recalled or w.pending for w in turns.overlap.waiting().values()):
+            break
+        assert turns.dynamic.steps < 40
+    turns.finish()
+    assert turns.kg.counts() == {"other": 1, "x": 1} and turns.kg.verify()
+
+
 @pytest.mark.parametrize("algorithm", IN_PROCESS)
 def test_illich_2023_example_2_invalid_deletion(algorithm: str) -> None:
     """A, deleted, comes back by D while the deletion is on its way round; it must not reach A a second time."""
