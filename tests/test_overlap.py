@@ -485,3 +485,20 @@ def test_work_follows_the_change() -> None:
         turns.finish()
         seen.append(turns.engine.shard.kernel.examined - examined)  # type: ignore[attr-defined]
     assert seen[0] == seen[1] > 0
+
+
+@pytest.mark.parametrize("algorithm", IN_PROCESS)
+def test_small_updates_keep_joining_a_long_one(algorithm: str) -> None:
+    """However many have been through before, each is in place some steps after it was submitted, while the long one goes on."""
+    turns = begun(REACH, chain(60), algorithm, chunk=5)
+    long = turns.join(delete="e(0, 1) . e(20, 21) . e(40, 41) .")
+    turns.step()
+    number = 0
+    while not turns.dynamic.is_through(long):
+        assert turns.dynamic.admits
+        epoch, began = turns.join(f"s({number}) ."), turns.dynamic.steps
+        while not turns.dynamic.is_through(epoch):
+            turns.step()
+        assert turns.dynamic.steps - began < TURN
+        number += 1
+    assert number > 2 * PATIENCE / 3

@@ -13,9 +13,9 @@ Departures: the paper has one operation in a step; here it is a set of them, all
     fact that started a recursion, to stop additions that come round to it; here what went is a candidate, which only a later
     update recalls, and only once, before the deletions up to its own are done.
 Fairness: one step in `TURN` is for the oldest epoch, the others are for the one of the rest that has had least, as long as that
-    is not `TURN` times what the oldest has had: what comes back may overtake what goes. When an epoch is through
-    and others keep going for `PATIENCE` steps, no more updates join until all are settled, nor while there are `CROWD` epochs:
-    so each settles after a number of steps that follows its own work, and endless updates become batches.
+    is not `TURN` times what the oldest has had: what comes back may overtake what goes. `PATIENCE` steps after the first epoch
+    is through no more updates join until all are settled, nor while there are `CROWD` epochs: so each settles after a number of
+    steps that follows its own work and that of those before it, and endless updates become batches.
 Cost and traps: that of the algorithm; a cancelled operation costs nothing but what it had done. Between steps facts may be
     there that do not follow, and may be missing; only what is settled is whole.
 Example: re-inserting a fact while its deletion runs leaves alone what the deletion has not reached.
@@ -37,9 +37,13 @@ from evergraph.engines.base import Closed, Facts, Keep, Missed, Overlapping, Wai
 OVERLAPPING = {"dred": Keep.EVIDENT, "counting": Keep.COUNTED, "backward-forward": Keep.PROVED}
 """Algorithms whose updates may overlap, and what they keep."""
 TURN = 16
+"""One step in so many is for the oldest epoch."""
 PATIENCE = 32
+"""So many steps after the first epoch is through, others may still join."""
 CROWD = 16
 """So many epochs are under way, at most."""
+FIRST = 1
+"""The number of the first epoch."""
 
 
 class Step(StrEnum):
@@ -62,7 +66,7 @@ class Dynamic:
         self._had: dict[int, int] = {}
         """Facts that have been dealt with for each epoch that is not through."""
         self._waited: int | None = None
-        """Steps that an epoch has been through and not settled."""
+        """Steps since the first epoch was through."""
 
     def join(self, insert: Facts, delete: Facts) -> tuple[int, Missed]:
         """Take in an update; returns its epoch, which it shares with those that joined since the last step."""
@@ -113,10 +117,8 @@ class Dynamic:
         self._had |= {epoch: 0 for epoch in left if epoch not in self._had}
         for epoch in [number for number in self._had if number not in left]:
             del self._had[epoch]
-            if self._waited is None:
-                self._waited = 0
-        if not self._had:
-            self._waited = None
+        if self._waited is None and FIRST not in self._had:
+            self._waited = 0
 
 
 def _step(epoch: int, waiting: Mapping[int, Waiting]) -> Step | None:
