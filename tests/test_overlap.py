@@ -502,3 +502,19 @@ def test_small_updates_keep_joining_a_long_one(algorithm: str) -> None:
         assert turns.dynamic.steps - began < TURN
         number += 1
     assert number > 2 * PATIENCE / 3
+
+
+@pytest.mark.parametrize("algorithm", IN_PROCESS)
+def test_a_small_deletion_does_not_wait_for_a_long_one(algorithm: str) -> None:
+    """What it takes and still follows comes back, and it is through, while the long one goes on."""
+    rules = f"{REACH} t(?x) :- w(?x) . w(?x) :- v(?x) ."
+    turns = begun(rules, f"{chain(40)} s(1) . v(1) .", algorithm, chunk=20)
+    long = turns.join(delete="e(0, 1) . e(20, 21) .")
+    turns.step()
+    epoch, began = turns.join(delete="s(1) ."), turns.dynamic.steps
+    while not turns.dynamic.is_through(epoch):
+        turns.step()
+    assert turns.dynamic.steps - began < TURN and not turns.dynamic.is_through(long)
+    assert {fact[0] for fact in turns.there()} >= {"t", "u"}
+    turns.finish()
+    assert turns.kg.verify()

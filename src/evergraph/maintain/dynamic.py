@@ -10,8 +10,8 @@ Symbols: U → what `join` takes in; O → the facts that wait (`engines.base.Wa
 Invariant: that of `engines.overlap.steps`, between any two steps. Candidates of an epoch wait until no epoch up to it doubts
     anything.
 Departures: the paper has one operation in a step; here it is a set of them, all of one epoch and one kind. It remembers the
-    fact that started a recursion, to stop additions that come round to it; here what went is a candidate, which only a later
-    update recalls, and only once, before the deletions up to its own are done.
+    fact that started a recursion, to stop additions that come round to it; here what went twice is a candidate, which only a
+    later update recalls, and only once, before the deletions up to its own are done.
 Fairness: one step in `TURN` is for the oldest epoch, the others are for the one of the rest that has had least, as long as that
     is not `TURN` times what the oldest has had: what comes back may overtake what goes. `PATIENCE` steps after the first epoch
     is through no more updates join until all are settled, nor while there are `CROWD` epochs: so each settles after a number of

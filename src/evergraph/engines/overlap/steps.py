@@ -12,9 +12,10 @@ until somebody has asked.
 In words: consequences are drawn once, when a fact is activated, and taken back once, when it is withdrawn; a deletion never
 takes away what an unfinished insertion has not given. A fact that becomes explicit again is doubted no longer, one that ceases
 to be is pending no longer; nothing else moves. Candidates are left to their rederivation, however often they are derived
-meanwhile: so no addition runs after a deletion round a circle, and the deletion catches up (the paper's §3.1.1). But an update
-that joined later than the deletion *recalls* a candidate that it derives: it is asked for at once, so that what comes back may
-overtake the deletion. Should it go again, it is a candidate of that later update, which recalls it no more.
+meanwhile: so no addition runs after a deletion round a circle, and the deletion catches up (the paper's §3.1.1). There are two
+short cuts, each taken once for a fact and an epoch, so that an update need not wait for all that is older. What goes for the
+first time is *recalled* by the epoch that takes it: asked for when that epoch doubts nothing more. And an update that joined
+later than the deletion recalls what it derives, so that what comes back may overtake what goes.
 
 Invariants, between any two steps and so wherever an update joins:
   - an instance is a rule's body over active facts, none of which it negates. Its head is there, or a candidate;
@@ -83,7 +84,7 @@ class Overlap(ABC, Generic[F]):
         self.site, self.arrays, self.kernel = site, site.arrays, site.kernel
         self.doubted, self.recalled, self.candidates, self.pending = self.waits = [Queue(site.arrays) for _ in range(4)]
         self.returned = Queue(site.arrays)
-        """Facts that were recalled, by the epoch that did so: when they go again, they are its candidates."""
+        """Facts that have been recalled, by the epoch that did so last: when they go again, they are its candidates."""
 
     def waiting(self) -> dict[int, Waiting]:
         """By epoch, for those that have work left."""
@@ -177,7 +178,11 @@ class Overlap(ABC, Generic[F]):
         self._part_with(epoch, key, run.where(waits))
 
     def _part_with(self, epoch: int, key: Key, run: Run) -> None:
-        """Facts are there no longer, and may still follow."""
+        """Facts are there no longer, and may still follow: those that go for the first time are asked for without waiting."""
+        first = run.where(~self.returned.has(key, run.words))
+        self.recalled.add(epoch, key, first)
+        self.returned.add(epoch, key, first)
+        run = run.without(first)
         for later, facts in self.returned.epochs.items():
             if later > epoch and key in facts:
                 back = run.within(facts[key])
