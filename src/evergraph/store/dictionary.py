@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from evergraph.store.layout import DICTIONARY, NewFile
 from evergraph.store.log import Snapshot, damaged
-from evergraph.terms import Dictionary, Ids
+from evergraph.terms import Dictionary, Ids, adding
 
 
 class FileDictionary(Dictionary):
@@ -55,9 +55,11 @@ class FileDictionary(Dictionary):
     def encode(self, terms: Sequence[str]) -> Ids:
         """Cost: a scan of the files if a term has not been met before."""
         self._look_up(terms)
-        new = [term for term in dict.fromkeys(terms) if term not in self._known_ids]
-        self._known_ids.update(zip(new, count(len(self))))
-        self._new.extend(new)
+        with adding:
+            new = [term for term in dict.fromkeys(terms) if term not in self._known_ids]
+            first = len(self)
+            self._new.extend(new)  # before anyone finds their ids
+            self._known_ids.update(zip(new, count(first)))
         return np.array([self._known_ids[term] for term in terms], np.uint64)
 
     def find(self, term: str) -> int | None:
