@@ -1,4 +1,4 @@
-"""What could go wrong between threads, and between a graph that submits and another writer: each case by hand, no luck needed."""
+"""What could go wrong between threads, and between a graph that submits and another writer: each case by hand."""
 
 from __future__ import annotations
 

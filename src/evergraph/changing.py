@@ -206,7 +206,7 @@ class Changing(Reading):
         self._publish()
 
     def _take(self, snapshot: Snapshot, engine: Any) -> None:
-        """Become what a snapshot holds, all at once, for others may be reading; if it cannot be read, stay what this graph is."""
+        """Become what a snapshot holds, all at once: others may be reading. If it cannot be read, stay what this graph is."""
         before = dict(self.__dict__)
         fresh = object.__new__(type(self))
         fresh.__dict__.update(before)

@@ -7,7 +7,7 @@ have settled. Updates that cannot overlap, such as the first facts of a graph, h
 
 from __future__ import annotations
 
-import concurrent.futures.thread  # so that its end at exit comes after `_finish`
+import concurrent.futures.thread  # noqa: F401 - so that its own end, at exit, comes after `_finish`
 import threading
 import time
 import weakref
