@@ -7,15 +7,18 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from evergraph import KnowledgeGraph, Program, UserError
 from evergraph.engines.overlap.local import LocalOverlap
+from evergraph.store.dictionary import FileDictionary
 from evergraph.stretch import Stretch
 from evergraph.terms import Dictionary
 from evergraph.values import Values
@@ -191,6 +194,40 @@ def test_the_state_in_between_does_not_wait_for_an_update_of_another_kind() -> N
     assert kg.counts()["s"] == 3
 
 
+def test_when_settle_returns_every_ticket_says_so() -> None:
+    """Also in the moment in which its record goes."""
+    kg = by_hand(layers())
+    ticket = kg.submit(insert="p(1) .")
+    seen: list[bool] = []
+    real = type(ticket).move
+
+    def move(self: Any, status: Any) -> None:
+        if status == "settled":
+            waiting = threading.Thread(
+                target=lambda: (kg._submissions.__class__.settle(kg._submissions), seen.append(self.done))
+            )
+            with patch.object(kg._submissions, "by_hand", False):
+                waiting.start()
+                waiting.join(0.1)
+        real(self, status)
+
+    with patch.object(type(ticket), "move", move):
+        kg.settle(WAIT)
+    while not seen:
+        pass
+    assert seen == [True]
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "recompute"])
+def test_a_lock_that_cannot_be_given_back_leaves_nobody_waiting(algorithm: str) -> None:
+    kg = layers()
+    with broken(kg._submissions._closing, "close", OSError("no")):
+        ticket = kg.submit(insert="p(1) .", algorithm=algorithm)
+        ticket.end(WAIT)
+    kg.settle(WAIT)
+    assert ticket.status == "settled" and kg.submit(insert="p(2) .").wait(WAIT) and kg.counts()["s"] == 3
+
+
 # -- another writer ----------------------------------------------------------------------------------------------------
 
 
@@ -306,6 +343,26 @@ def test_a_term_that_has_an_id_can_be_read() -> None:
     assert dictionary.encode(["<http://b>", "<http://a>", "<http://b>"]).tolist() == [1, 0, 1]
     assert min(seen) > 0
     assert dictionary.decode(np.array([1, 0], np.uint64)).to_pylist() == ["<http://b>", "<http://a>"]
+
+
+def test_terms_are_read_while_they_are_filed(tmp_path: Path) -> None:
+    dictionary = FileDictionary()
+    ids = dictionary.encode(["<http://a>", "<http://b>"])
+    pq.write_table(pa.table({"term": pa.array(dictionary.given, pa.string())}), tmp_path / "0.parquet")
+    found: list[Any] = []
+
+    class Files(list[Any]):
+        def append(self, item: Any) -> None:
+            super().append(item)
+            reader = threading.Thread(target=lambda: found.append((len(dictionary), dictionary.decode(ids[1:]).to_pylist())))
+            reader.start()
+            reader.join(0.1)
+
+    dictionary._files = Files()
+    dictionary.add_files(tmp_path, [SimpleNamespace(path="0.parquet", rows=2)], 0)  # type: ignore[list-item]
+    while not found:
+        pass
+    assert found == [(2, ["<http://b>"])] and dictionary.since(1).to_pylist() == ["<http://b>"]
 
 
 def test_a_graph_is_verified_as_it_is_settled_whatever_terms_are_under_way() -> None:

@@ -373,18 +373,21 @@ class Submissions:
                 tickets = [*tickets, *self._queue]
                 self._queue.clear()
                 self._stopped = error
-        self._closing.close()
-        for ticket in tickets:
-            ticket.report = report
-        self._done(tickets, error)
+        try:
+            self._closing.close()
+        finally:
+            for ticket in tickets:
+                ticket.report = report
+            self._done(tickets, error)
 
     def _done(self, tickets: list[Ticket], error: BaseException | None) -> None:
-        for ticket in tickets:
+        for ticket in (ticket for ticket in tickets if not ticket.done):
             with self._lock:
-                self._open.pop(ticket.number, None)
                 if self._journal is not None:
                     self._journal.ended(ticket.number)
             if error is not None:
                 ticket.fail(error)
             else:
                 ticket.move(Status.SETTLED)
+            with self._lock:
+                self._open.pop(ticket.number, None)

@@ -25,7 +25,7 @@ MOST_TERMS = 1 << 32
 TAIL_FRACTION = 8
 """New terms are appended to the large array when they pass an eighth of it: taking from many chunks copies them all."""
 _NO_TERMS = pa.nulls(0, pa.large_string())
-_growing, adding = threading.Lock(), threading.Lock()
+_growing, adding = threading.Lock(), threading.RLock()
 SCOPED = r"^_:(u*f[0-9]+_)"
 """Labels that look like those of blank nodes from files; given from elsewhere they get one more u."""
 _PLAIN_IRI = re.compile(r"<[a-z]+:(//[A-Za-z0-9.\-]+/)?[A-Za-z0-9.\-_/#]*>$", re.ASCII)
