@@ -62,9 +62,9 @@ class Stretch:
 
         They are of updates that failed or wait, and the next version has them.
         """
-        seen = len(self.graph._dictionary)
-        facts = self.graph._new_literals(self.graph._builtins)
-        self.graph._literals_seen = seen
+        graph, seen = self.graph, len(self.graph._dictionary)
+        facts = graph._new_literals(graph._builtins) if seen > graph._literals_seen else {}
+        graph._literals_seen = seen
         if facts:
             self.dynamic.join(facts, {})
         return not self.dynamic.settled
