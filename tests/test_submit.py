@@ -633,8 +633,7 @@ del kg
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("algorithm", ["dred", "counting"])
-@pytest.mark.parametrize("stored", [False, True], ids=["in memory", "with a store"])
+@pytest.mark.parametrize(("stored", "algorithm"), [(False, "dred"), (True, "counting")], ids=["in memory", "with a store"])
 def test_updates_overlap_on_spark(spark: Any, tmp_path: Path, stored: bool, algorithm: str) -> None:
     path = tmp_path / "g"
     kg = KnowledgeGraph(Program.parse(TRIPLES), engine=spark, store=path if stored else None)
