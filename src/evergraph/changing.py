@@ -115,6 +115,8 @@ class Changing(Reading):
     _stale: bool
     _settled: Readable
     """The last settled facts, which readers see."""
+    _literals_settled: int
+    """The number of terms of which built-in relations say something to them."""
     _edition: int = 0
     """Rises whenever the graph has changed."""
 
@@ -204,15 +206,12 @@ class Changing(Reading):
         self._publish()
 
     def _take(self, snapshot: Snapshot, engine: Any) -> None:
-        """Become what a snapshot holds; if it cannot be read, stay what this graph is."""
+        """Become what a snapshot holds, all at once: others may be reading. If it cannot be read, stay what this graph is."""
         before = dict(self.__dict__)
-        try:
-            self._read_snapshot(snapshot, engine)
-        except BaseException:
-            for name in self.__dict__.keys() - before.keys():
-                del self.__dict__[name]
-            self.__dict__.update(before)
-            raise
+        fresh = object.__new__(type(self))
+        fresh.__dict__.update(before)
+        fresh._read_snapshot(snapshot, engine)
+        self.__dict__.update(fresh.__dict__)
 
     def _read_snapshot(self, snapshot: Snapshot, engine: Any) -> None:
         self._snapshot = snapshot
@@ -378,6 +377,15 @@ class Changing(Reading):
         found = {name: list(rows(self._literals_seen if name in self._builtins else 0)) for name, rows in builtins.items()}
         return {name: columns for name, columns in found.items() if len(columns[0])}
 
+    def _settled_literals(self) -> Columns:
+        """What built-in relations say of the terms that the settled facts know of: others may be under way."""
+        found = {name: list(rows(0)) for name, rows in self._builtins.items()}
+        for name in (name for name in ("DATATYPE", "SAMEVALUE") if name in found and self._pipeline is None):
+            left, right = found[name]
+            known = (left < self._literals_settled) & ((name == "DATATYPE") | (right < self._literals_settled))
+            found[name] = [left[known], right[known]]
+        return found
+
     def _maintain(self, asked: Asked, change: Change | None, facts: Columns, delete: Columns) -> Outcome:
         if change is None:
             return maintain(
@@ -417,6 +425,7 @@ class Changing(Reading):
     def _publish(self) -> None:
         """Let readers see what is there now, whole, until it is published again."""
         self._settled = self._engine.still()
+        self._literals_settled = self._literals_seen if self._prepared else len(self._dictionary)
         self._edition += 1
 
     @property

@@ -92,7 +92,7 @@ class KnowledgeGraph(Submitting):
     def save(self, path: str | Path) -> None:
         """Write the graph to a new store. The graph itself is not tied to it: `open` gives one that is."""
         store = Store(path)
-        with store.writing():
+        with self._at_rest(), store.writing():
             if store.exists:
                 raise UserError("EG401", f"{path} is a store already", "name a new folder")
             facts, names = self._stored()
@@ -126,7 +126,7 @@ class KnowledgeGraph(Submitting):
         fresh, held = make_engine(engine, self._plan), self._held
         explicit = held.relations(Which.EXPLICIT)
         facts = together((key, relation.columns()) for key, relation in explicit.items() if len(relation))
-        facts |= {name: rows(0) for name, rows in self._builtins.items()}
+        facts |= self._settled_literals()
         fresh.begin()
         insert_seminaive(fresh, self._plan, facts)
         fresh.commit()

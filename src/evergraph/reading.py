@@ -56,10 +56,11 @@ class Reading:
 
     def __contains__(self, triple: Iterable[Any]) -> bool:
         """Whether a triple (rdflib or pyoxigraph terms, or N-Triples strings) holds."""
+        held = self._held
         ids = [self._dictionary.find(from_object(term, own=True)) for term in triple]
         if len(ids) != 3:
             raise UserError("EG105", f"a triple has three terms, not {len(ids)}", "give subject, predicate, object")
-        return None not in ids and self._held.contains(TRIPLE, [i for i in ids if i is not None])
+        return None not in ids and held.contains(TRIPLE, [i for i in ids if i is not None])
 
     @property
     def explicit(self) -> Iterator[tuple[Any, ...]]:

@@ -28,7 +28,6 @@ class Stretch:
         self.outcome = Outcome(algorithm, reason)
         self._before = dict(graph.__dict__)
         self._running: dict[int, list[Ticket]] = {}
-        self._arities: dict[str, int] = {}
         engine.begin()
         try:
             if algorithm == "counting" and not engine.counted:
@@ -43,6 +42,7 @@ class Stretch:
     def join(self, ticket: Ticket, read: Read) -> None:
         """Take in an update."""
         graph, outcome = self.graph, self.outcome
+        self.tickets.append(ticket)
         with outcome.more_of("join") as phase:
             seen = len(graph._dictionary)
             facts = {**read.insert, **graph._new_literals(graph._builtins)}
@@ -51,12 +51,23 @@ class Stretch:
             phase.facts += sum(len(c[0]) for both in (facts, read.delete) for c in both.values() if c)
         outcome.missed = Missed(outcome.missed.absent + missed.absent, outcome.missed.derived + missed.derived)
         outcome.tickets.append(ticket.name)
-        self._arities |= read.arities
-        self.tickets.append(ticket)
+        graph._arities = read.arities | graph._arities
         self._running.setdefault(epoch, []).append(ticket)
         ticket.joined_at = self.dynamic.steps
         ticket.move(Status.RUNNING)
         self._see_through()
+
+    def take_terms(self) -> bool:
+        """What built-in relations say of terms that nothing which joined has brought; returns whether steps are to follow.
+
+        They are of updates that failed or wait, and the next version has them.
+        """
+        graph, seen = self.graph, len(self.graph._dictionary)
+        facts = graph._new_literals(graph._builtins) if seen > graph._literals_seen else {}
+        graph._literals_seen = seen
+        if facts:
+            self.dynamic.join(facts, {})
+        return not self.dynamic.settled
 
     def step(self) -> None:
         """One step of the maintenance."""
@@ -77,12 +88,14 @@ class Stretch:
         with self.outcome.phase("commit"):
             version = graph._write("update", self.outcome, rules) if graph._store is not None else None
             change = self.engine.commit()
-        graph._settle(rules, self._arities, graph._builtins, graph._literals_seen)
+        graph._settle(rules, {}, graph._builtins, graph._literals_seen)
         difference, named = graph._difference, graph._named
         return make_report(self.outcome, self.engine.name, change, ((), ()), (), difference, named, version)
 
     def abandon(self) -> None:
         """Take the graph back to where the stretch began."""
-        self.engine.rollback()
-        self.graph.__dict__.update(self._before)
-        self.graph._stale = self.graph._pipeline is not None
+        try:
+            self.engine.rollback()
+        finally:
+            self.graph.__dict__.update(self._before)
+            self.graph._stale = self.graph._pipeline is not None

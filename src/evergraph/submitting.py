@@ -7,6 +7,7 @@ have settled. Updates that cannot overlap, such as the first facts of a graph, h
 
 from __future__ import annotations
 
+import concurrent.futures.thread  # noqa: F401 - so that its own end, at exit, comes after `_finish`
 import threading
 import time
 import weakref
@@ -31,6 +32,18 @@ REST = 0.05
 """Seconds for which the thread waits for more updates: it costs about as much to make as a small update."""
 AT_ONCE = 256
 """Updates that join between two steps, at most."""
+
+
+_threads: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+
+
+def _finish() -> None:
+    """At exit, let updates settle while other threads are still to be had: files are read by pools of them."""
+    for thread in list(_threads):
+        thread.join()
+
+
+threading._register_atexit(_finish)  # type: ignore[attr-defined]
 
 
 class Live(Reading):
@@ -145,15 +158,16 @@ class Submissions:
             if self._stopped is not None:
                 ticket.fail(self._stopped)
                 return ticket
+            if self._thread is None and not self.by_hand:
+                thread = threading.Thread(target=self._work, args=(self.graph,), name="evergraph")
+                thread.start()
+                _threads.add(thread)
+                self._thread = thread
             self._note(ticket)
             self._number += 1
             self._open[ticket.number] = ticket
             self._queue.append(ticket)
-            if self._thread is not None:
-                self._arrived.notify()
-            elif not self.by_hand:
-                self._thread = threading.Thread(target=self._work, args=(self.graph,), name="evergraph")
-                self._thread.start()
+            self._arrived.notify()
         return ticket
 
     def _note(self, ticket: Ticket) -> None:
@@ -172,7 +186,9 @@ class Submissions:
             while self.advance():
                 pass
         until = None if timeout is None else time.monotonic() + timeout
-        for ticket in list(self._open.values()):
+        with self._lock:
+            tickets = list(self._open.values())
+        for ticket in tickets:
             ticket.end(None if until is None else max(0.0, until - time.monotonic()))
 
     def live(self) -> Live:
@@ -195,9 +211,7 @@ class Submissions:
         while True:
             more = self.advance()
             with self._lock:
-                for asked in self._asking:
-                    asked.set_result(self._live())
-                self._asking = []
+                self._answer()
                 if more or self._queue:
                     continue
                 self._resting = True
@@ -206,6 +220,24 @@ class Submissions:
                 if not self._queue:
                     self._thread = None
                     return
+
+    def _answer(self) -> None:
+        """Give the state in between to whoever asks for it."""
+        asking, self._asking = self._asking, []
+        for asked in asking:
+            try:
+                asked.set_result(self._live())
+            except BaseException as error:
+                asked.set_exception(error)
+
+    def _wait_for_turn(self) -> None:
+        """Until nobody else changes the graph. Whoever does may ask for the state in between."""
+        with self._lock:
+            self._resting = True
+            self._answer()
+        self.working.acquire()
+        with self._lock:
+            self._resting = False
 
     def advance(self) -> bool:
         """Let updates join, and do one step; returns whether there was anything to do."""
@@ -219,20 +251,23 @@ class Submissions:
         """Take the first update in the queue: it begins a stretch, or has a turn of its own. Returns whether there was one."""
         if not self._queue:
             return False
-        self.working.acquire()
+        self._wait_for_turn()
         self._closing.callback(self.working.release)
+        dictionary = self.graph._dictionary
         try:
             self._closing.enter_context(Changing._writing(self.graph))
             self.graph._prepare()
         except BaseException as error:
             self._end([self._queue.popleft()], error)
             return True
+        if self.graph._dictionary is not dictionary:
+            self._ahead = None
         ticket, read = self._first()
         if read is None:
             self._end([], None)
             return True
-        chosen = self._choose(ticket, read)
         try:
+            chosen = self._choose(ticket, read)
             if chosen is None:
                 self._alone(ticket, read)
             else:
@@ -257,7 +292,7 @@ class Submissions:
                 self._join(ticket, read)
             if not stretch.dynamic.settled:
                 stretch.step()
-            if stretch.dynamic.settled:
+            if stretch.dynamic.settled and not stretch.take_terms():
                 report = stretch.settle()
                 self._end(stretch.tickets, None, report)
         except BaseException as error:
@@ -272,14 +307,16 @@ class Submissions:
     def _first(self) -> tuple[Ticket, Read | None]:
         """The first update of the queue and its facts; if they cannot be read, it fails, and nothing else does."""
         ticket = self._queue[0]
-        if self._ahead is None or self._ahead[0] is not ticket:
-            try:
+        try:
+            if self._ahead is None or self._ahead[0] is not ticket:
                 asked = self._asked(ticket, None)
                 self._ahead = (ticket, self.graph._read_all(asked, self.graph._same_rules()))
-            except Exception as error:
-                self._queue.popleft()
-                self._done([ticket], error)
-                return ticket, None
+            else:
+                self.graph._check_arities(self._ahead[1].arities)
+        except BaseException as error:
+            self._queue.popleft()
+            self._done([ticket], error)
+            return ticket, None
         return self._ahead
 
     def _choose(self, ticket: Ticket, read: Read) -> tuple[str, str] | None:
@@ -319,7 +356,10 @@ class Submissions:
         """Everything under way is taken back."""
         if self.stretch is not None:
             tickets = [*self.stretch.tickets, *(ticket for ticket in tickets if ticket not in self.stretch.tickets)]
-            self.stretch.abandon()
+            try:
+                self.stretch.abandon()
+            except BaseException as worse:
+                worse.__context__, error = error, worse
         self._ahead = None
         with self._lock:
             self._queue = deque(ticket for ticket in self._queue if ticket not in tickets)
@@ -333,18 +373,21 @@ class Submissions:
                 tickets = [*tickets, *self._queue]
                 self._queue.clear()
                 self._stopped = error
-        self._closing.close()
-        for ticket in tickets:
-            ticket.report = report
-        self._done(tickets, error)
+        try:
+            self._closing.close()
+        finally:
+            for ticket in tickets:
+                ticket.report = report
+            self._done(tickets, error)
 
     def _done(self, tickets: list[Ticket], error: BaseException | None) -> None:
-        for ticket in tickets:
+        for ticket in (ticket for ticket in tickets if not ticket.done):
             with self._lock:
-                self._open.pop(ticket.number, None)
                 if self._journal is not None:
                     self._journal.ended(ticket.number)
             if error is not None:
                 ticket.fail(error)
             else:
                 ticket.move(Status.SETTLED)
+            with self._lock:
+                self._open.pop(ticket.number, None)

@@ -25,7 +25,7 @@ MOST_TERMS = 1 << 32
 TAIL_FRACTION = 8
 """New terms are appended to the large array when they pass an eighth of it: taking from many chunks copies them all."""
 _NO_TERMS = pa.nulls(0, pa.large_string())
-_growing = threading.Lock()
+_growing, adding = threading.Lock(), threading.RLock()
 SCOPED = r"^_:(u*f[0-9]+_)"
 """Labels that look like those of blank nodes from files; given from elsewhere they get one more u."""
 _PLAIN_IRI = re.compile(r"<[a-z]+:(//[A-Za-z0-9.\-]+/)?[A-Za-z0-9.\-_/#]*>$", re.ASCII)
@@ -65,11 +65,12 @@ class Dictionary:
         index = self._known()
         found = list(map(index.get, terms))
         if None in found:
-            new = dict.fromkeys(t for t, i in zip(terms, found, strict=True) if i is None)
-            if len(self) + len(new) >= MOST_TERMS:
-                raise UserError("EG106", "more than 2³² distinct terms", "split the data over several graphs")
-            index.update(zip(new, count(len(self))))
-            self._new.extend(new)
+            with adding:
+                new = dict.fromkeys(t for t, i in zip(terms, found, strict=True) if i is None and t not in index)
+                if (first := len(self)) + len(new) >= MOST_TERMS:
+                    raise UserError("EG106", "more than 2³² distinct terms", "split the data over several graphs")
+                self._new.extend(new)  # before anyone finds their ids
+                index.update(zip(new, count(first)))
             found = list(map(index.get, terms))
         return np.array(found, np.uint64)
 

@@ -244,7 +244,7 @@ class Values:
         new = self._rows[known:count]
         ids = np.arange(known, count, dtype=np.uint64)
         new["first"] = ids
-        terms = self._dictionary.since(known)
+        terms = self._dictionary.since(known).slice(0, count - known)  # others may have come meanwhile
         literal = _mask(pc.starts_with(terms, '"'))
         plain = literal & _mask(pc.ends_with(terms, '"'))
         new["space"][plain] = STRING

@@ -33,7 +33,8 @@ class View:
         """The present state of a graph: all of it, or the explicit triples."""
         if Which(which) == Which.DERIVED:
             raise UserError("EG503", "queries cannot read the derived triples alone", "use 'all' or 'explicit'")
-        return cls(graph._dictionary, graph._held.relations(Which(which)), graph._values)
+        relations = graph._held.relations(Which(which))  # first: terms that come later do no harm
+        return cls(graph._dictionary, relations, graph._values)
 
     def relation(self, predicate: int) -> Relation | None:
         """The pairs of one predicate, None where there are none."""

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from evergraph.store.layout import DICTIONARY, NewFile
 from evergraph.store.log import Snapshot, damaged
-from evergraph.terms import Dictionary, Ids
+from evergraph.terms import Dictionary, Ids, adding
 
 
 class FileDictionary(Dictionary):
@@ -44,20 +44,29 @@ class FileDictionary(Dictionary):
 
     def add_files(self, folder: Path, files: Sequence[NewFile], first: int) -> None:
         """Files whose ids start at `first`: what was given is in them now."""
-        for file in files:
-            self._files.append((folder / file.path, first, file.rows))
-            first += file.rows
-        self._filed, self._new = first, []
+        with adding:
+            for file in files:
+                self._files.append((folder / file.path, first, file.rows))
+                first += file.rows
+            self._filed, self._new = first, []
 
     def __len__(self) -> int:
-        return self._filed + len(self._new)
+        with adding:
+            return self._filed + len(self._new)
+
+    def _now(self) -> tuple[list[tuple[Path, int, int]], int, list[str]]:
+        """The files, how many terms they have, and those that are in none: others may be filing them."""
+        with adding:
+            return list(self._files), self._filed, self._new
 
     def encode(self, terms: Sequence[str]) -> Ids:
         """Cost: a scan of the files if a term has not been met before."""
         self._look_up(terms)
-        new = [term for term in dict.fromkeys(terms) if term not in self._known_ids]
-        self._known_ids.update(zip(new, count(len(self))))
-        self._new.extend(new)
+        with adding:
+            new = [term for term in dict.fromkeys(terms) if term not in self._known_ids]
+            first = len(self)
+            self._new.extend(new)  # before anyone finds their ids
+            self._known_ids.update(zip(new, count(first)))
         return np.array([self._known_ids[term] for term in terms], np.uint64)
 
     def find(self, term: str) -> int | None:
@@ -78,8 +87,9 @@ class FileDictionary(Dictionary):
         return str(self.decode(np.array([number], np.uint64))[0].as_py())
 
     def since(self, number: int) -> pa.Array:
-        parts = [pa.array(self._new[max(0, number - self._filed) :], pa.large_string())]
-        for path, first, rows in reversed(self._files):
+        files, filed, new = self._now()
+        parts = [pa.array(new[max(0, number - filed) :], pa.large_string())]
+        for path, first, rows in reversed(files):
             if first + rows > number:
                 chunks = [chunk for _, chunk in _chunks(path)]
                 parts.append(pa.concat_arrays(chunks).slice(max(0, number - first)).cast(pa.large_string()))
@@ -88,13 +98,14 @@ class FileDictionary(Dictionary):
     def decode(self, ids: Ids) -> pa.Array:
         """Cost: the row groups that hold one of the ids."""
         wanted, place = np.unique(ids, return_inverse=True)
+        files, filed, new = self._now()
         parts = [pa.array([], pa.large_string())]
-        for path, first, rows in self._files:
+        for path, first, rows in files:
             mine = wanted[(wanted >= first) & (wanted < first + rows)].astype(np.int64) - first
             if len(mine):
                 parts += [part.cast(pa.large_string()) for part in _take(path, mine)]
-        late = wanted[wanted >= self._filed]
-        parts.append(pa.array([self._new[int(i) - self._filed] for i in late], pa.large_string()))
+        late = wanted[wanted >= filed]
+        parts.append(pa.array([new[int(i) - filed] for i in late], pa.large_string()))
         return pa.concat_arrays(parts).take(pa.array(place))
 
 
