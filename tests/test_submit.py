@@ -20,9 +20,9 @@ from conftest import assert_same, everything
 from evergraph import KnowledgeGraph, Program, UserError
 from evergraph.engines.base import Which
 from evergraph.engines.overlap.local import LocalOverlap
-from evergraph.stretch import Stretch
-from evergraph.submitting import Live
-from evergraph.ticket import Ticket
+from evergraph.submit.live import Live
+from evergraph.submit.stretch import Stretch
+from evergraph.submit.ticket import Ticket
 from stores import assert_equal, changes_of, replayed
 
 LAYERS = "q(?x) :- p(?x) . r(?x) :- q(?x) . s(?x) :- r(?x) ."

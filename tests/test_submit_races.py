@@ -19,7 +19,7 @@ import pytest
 from evergraph import KnowledgeGraph, Program, UserError
 from evergraph.engines.overlap.local import LocalOverlap
 from evergraph.store.dictionary import FileDictionary
-from evergraph.stretch import Stretch
+from evergraph.submit.stretch import Stretch
 from evergraph.terms import Dictionary
 from evergraph.values import Values
 
@@ -69,14 +69,14 @@ def broken(owner: Any, name: str, error: BaseException, after: int = 0, times: i
 @pytest.mark.parametrize(
     ("owner", "name"),
     [
-        ("evergraph.submitting", "choose"),
-        ("evergraph.submitting", "Stretch"),
+        ("evergraph.submit.submissions", "choose"),
+        ("evergraph.submit.submissions", "Stretch"),
         ("evergraph.inputs", "read"),
         ("evergraph.changing.Changing", "_prepare"),
-        ("evergraph.submitting.Submissions", "_alone"),
-        ("evergraph.stretch.Stretch", "join"),
-        ("evergraph.stretch.Stretch", "step"),
-        ("evergraph.stretch.Stretch", "settle"),
+        ("evergraph.submit.submissions.Submissions", "_alone"),
+        ("evergraph.submit.stretch.Stretch", "join"),
+        ("evergraph.submit.stretch.Stretch", "step"),
+        ("evergraph.submit.stretch.Stretch", "settle"),
     ],
 )
 def test_an_update_that_breaks_anywhere_fails_its_ticket_and_no_other(owner: str, name: str, error: BaseException) -> None:

@@ -20,7 +20,8 @@ from evergraph.store.dictionary import FileDictionary
 from evergraph.store.names import NameRows
 from evergraph.store.rules import RuleRows
 from evergraph.store.submitted import UnsettledWarning, told
-from evergraph.submitting import Submissions, Submitting
+from evergraph.submit.submissions import Submissions
+from evergraph.submitting import Submitting
 from evergraph.terms import Dictionary
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from evergraph.errors import UserError, UserErrors
 
 if TYPE_CHECKING:
     from evergraph.report import Report
-    from evergraph.ticket import Ticket
+    from evergraph.submit.ticket import Ticket
 
 STDIN = "-"
 ENDING = ".rdfp"

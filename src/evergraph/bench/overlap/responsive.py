@@ -21,8 +21,8 @@ from typing import Any
 from evergraph.bench.overlap.subject import Done, Say, State, Subject
 from evergraph.bench.updates.facts import Given, given
 from evergraph.bench.updates.six import UB
-from evergraph.submitting import Live
-from evergraph.ticket import Status, Ticket
+from evergraph.submit.live import Live
+from evergraph.submit.ticket import Status, Ticket
 
 SHARES = (0.1, 0.3, 0.5)
 CLOCKS = ("steps", "time", "whole")

@@ -26,7 +26,7 @@ from evergraph.engines.base import Which
 from evergraph.plan.model import Key
 from evergraph.report import Report
 from evergraph.rules.model import TRIPLE
-from evergraph.ticket import Ticket
+from evergraph.submit.ticket import Ticket
 
 Say = Callable[[str], None]
 State = dict[tuple[Which, Key], Words]

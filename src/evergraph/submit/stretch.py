@@ -14,7 +14,7 @@ from evergraph.maintain.counting import counting
 from evergraph.maintain.dynamic import OVERLAPPING, Dynamic
 from evergraph.maintain.outcome import Outcome
 from evergraph.report import Report, make_report
-from evergraph.ticket import Status, Ticket
+from evergraph.submit.ticket import Status, Ticket
 
 if TYPE_CHECKING:
     from evergraph.submitting import Submitting
