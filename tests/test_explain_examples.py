@@ -209,5 +209,6 @@ def test_a_fact_without_a_proof_is_damage() -> None:
     shard = kg._engine.shard  # type: ignore[attr-defined]
     for name in "pq":
         shard.relations[name] = Relation(run_of(shard.arrays, row, 1))
+    kg._publish()
     with pytest.raises(UserError, match="EG409"):
         explain(kg, "p(2)")
