@@ -54,7 +54,7 @@ class KnowledgeGraph(Submitting):
         rewritten if a rule derives `owl:sameAs`.
         With `store`, a new folder, every update is committed there; `open` takes a store that exists.
         """
-        self._store = Store(store) if store is not None else None
+        self._store = Store(_place(store, engine)) if store is not None else None
         if self._store is not None and self._store.exists:
             raise UserError("EG401", f"{store} is a store already", f"open it: KnowledgeGraph.open({str(store)!r})")
         self._snapshot: Snapshot | None = None
@@ -81,7 +81,7 @@ class KnowledgeGraph(Submitting):
         Cost: linear in the store, about a second for five million facts.
         """
         self = cls.__new__(cls)
-        self._store = Store(path)
+        self._store = Store(_place(path, engine))
         self._submissions = Submissions(self)
         self._first = Program()
         self._old = version is not None and version != self._store.snapshot().version
@@ -135,3 +135,8 @@ class KnowledgeGraph(Submitting):
         if missing or extra:
             raise Differs(self._atoms(missing), self._atoms(extra))
         return sum(held.counts(Which.ALL).values())
+
+
+def _place(store: str | Path, engine: Any) -> Path:
+    """The folder of a store: for Spark's workers, which may run in another folder, from the root."""
+    return Path(store).absolute() if is_spark(engine) else Path(store)
