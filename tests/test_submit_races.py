@@ -280,7 +280,7 @@ def test_readers_never_see_half_of_what_another_writer_committed(tmp_path: Path)
     kg, other = by_hand(KnowledgeGraph.open(tmp_path / "g")), KnowledgeGraph.open(tmp_path / "g")
     other.update(insert="p(2) .")
     seen: list[dict[str, int]] = []
-    module = _resolve("evergraph.changing")
+    module = _resolve("evergraph.becoming")
     real_facts, real_terms = module.read_facts, module.read_terms
 
     def look(real: Any) -> Any:

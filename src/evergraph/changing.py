@@ -3,55 +3,47 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evergraph import inputs
-from evergraph.engine_choice import is_spark, make_engine, make_pipeline
-from evergraph.engines.base import Engine, LocalEngine, Readable, Which
+from evergraph.becoming import Becoming, Columns
+from evergraph.engines.base import Which
 from evergraph.engines.changes import Changed, Held, changes
 from evergraph.engines.equality.engine import Rewriting
 from evergraph.engines.equality.names import Names
-from evergraph.engines.equality.stored import every_fact, normal_graph
+from evergraph.engines.equality.stored import normal_graph
 from evergraph.engines.memory import MemoryEngine
-from evergraph.engines.reference import ReferenceEngine
-from evergraph.errors import UserError, raise_all
+from evergraph.errors import UserError
 from evergraph.formats import Progress, Rejects
-from evergraph.maintain.choose import ALGORITHMS, Experience, maintain
+from evergraph.maintain.choose import ALGORITHMS, maintain
 from evergraph.maintain.declarative import Maintenance
 from evergraph.maintain.maintenance_rules import MaintenanceRules, Operator
 from evergraph.maintain.outcome import Outcome, Phase
 from evergraph.maintain.rule_changes import maintain_rules
-from evergraph.plan.rulebook import Member, Rulebook
+from evergraph.plan.rulebook import Member
 from evergraph.plan.transition import Change, change_rules
-from evergraph.reading import Reading
 from evergraph.report import Report, make_report
-from evergraph.rules.equality import Equality, unsettled
+from evergraph.rules.equality import Equality
 from evergraph.rules.inputs import read_rules
-from evergraph.rules.model import ONTOLOGY, TRIPLE, Atom, Outside, Program, Rule
+from evergraph.rules.model import ONTOLOGY, Atom, Outside, Program, Rule
 from evergraph.rules.shape import shape_of
 from evergraph.store import Info, Snapshot
-from evergraph.store.counts import read_counts
 from evergraph.store.dictionary import FileDictionary
-from evergraph.store.layout import COUNTS, SHARDS
+from evergraph.store.layout import SHARDS
 from evergraph.store.log import writes
 from evergraph.store.names import NameRows, read_names
-from evergraph.store.read import read_facts, read_terms
+from evergraph.store.read import read_facts
 from evergraph.store.rules import RuleRows
-from evergraph.store.rules import read_rules as read_stored
 from evergraph.store.submitted import drop_left
-from evergraph.terms import Dictionary, Ids
-from evergraph.values import Builtins, Values, builtins_of
+from evergraph.terms import Ids
+from evergraph.values import Builtins, builtins_of
 
 if TYPE_CHECKING:
     from evergraph.pipeline.encode import Encoded
-    from evergraph.pipeline.load import Pipeline
-    from evergraph.store import Store
-
-Columns = dict[str, list[Ids]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,21 +96,12 @@ class _Rules:
     """What ontologies say that rules cannot."""
 
 
-class Changing(Reading):
+class Changing(Becoming):
     """How a graph changes. An exception leaves it, and its store, as it was."""
 
     _first: Program
     """Facts that stand among the rules: part of the first update."""
-    _assertions: frozenset[Atom]
-    """Facts that the graph's ontology asserts."""
     _old: bool
-    _stale: bool
-    _settled: Readable
-    """The last settled facts, which readers see."""
-    _literals_settled: int
-    """The number of terms of which built-in relations say something to them."""
-    _edition: int = 0
-    """Rises whenever the graph has changed."""
 
     def update(
         self,
@@ -170,113 +153,6 @@ class Changing(Reading):
             raise UserError(
                 "EG407", f"version {self._snapshot.version} is not the last one", "open the store without a version"
             )
-
-    # -- becoming ----------------------------------------------------------------------------------------------------
-
-    def _setup(
-        self,
-        program: Program,
-        dictionary: Dictionary,
-        engine: Any,
-        shards: int = SHARDS,
-        numbers: Sequence[int] = (),
-        named: Mapping[str, int] | None = None,
-    ) -> None:
-        """Hold nothing, under these rules; `named` are the arities of relations that facts will mention."""
-        self._dictionary = dictionary
-        self._values = Values(dictionary)
-        if self._equality != Equality.OFF:
-            raise_all(unsettled(program))
-        self._book = Rulebook.of(program, dictionary, self._values, numbers, self._equality).meeting(named or {})
-        self._plan = self._book.plan
-        self._pipeline: Pipeline | None = None
-        if self._store is not None and is_spark(engine):
-            self._pipeline = make_pipeline(engine, self._plan, self._store, shards)
-            self._engine: Engine = self._pipeline.maintained
-        else:
-            self._engine = make_engine(engine, self._plan)
-        self._arities = {**Program(tuple(self._book.samples)).relations, TRIPLE: 3, **(named or {})}
-        self._builtins = builtins_of(self._values, self._book.samples)
-        self._literals_seen = 0
-        self._prepared = self._pristine = True
-        """Whether what is not stored is there; whether there has been no update yet."""
-        self._maintenance: Maintenance | None = None
-        self._maintenance_rules: MaintenanceRules | None = None
-        self._experience = Experience()
-        self._publish()
-
-    def _take(self, snapshot: Snapshot, engine: Any) -> None:
-        """Become what a snapshot holds, all at once: others may be reading. If it cannot be read, stay what this graph is."""
-        before = dict(self.__dict__)
-        fresh = object.__new__(type(self))
-        fresh.__dict__.update(before)
-        fresh._read_snapshot(snapshot, engine)
-        self.__dict__.update(fresh.__dict__)
-
-    def _read_snapshot(self, snapshot: Snapshot, engine: Any) -> None:
-        self._snapshot = snapshot
-        rules, info = read_stored(snapshot), snapshot.info
-        self._equality = Equality(info.equality)
-        if is_spark(engine):
-            self._setup(rules.program, FileDictionary.of(snapshot), engine, info.shards, rules.numbers)
-            assert self._pipeline is not None
-            self._pipeline.open(snapshot, read_names(snapshot))
-            self._arities |= self._pipeline.engine.arities()
-        else:
-            dictionary = Dictionary(read_terms(snapshot), info.scopes)
-            facts = read_facts(snapshot)
-            named = {key: relation.arity for key, relation in facts.all.items() if isinstance(key, str)}
-            self._setup(rules.program, dictionary, engine, numbers=rules.numbers, named=named)
-            counted = bool(info.counts) and info.counts == self._plan.fingerprint
-            if isinstance(self._engine, Rewriting):
-                self._engine.load(facts, names=read_names(snapshot))
-            else:
-                facts = every_fact(facts, read_names(snapshot))
-                self._local.load(facts, read_counts(snapshot.files(COUNTS)) if counted else None)
-        self._assertions = rules.assertions
-        self._prepared = self._stale = self._pristine = False
-        self._publish()
-
-    @property
-    def _local(self) -> LocalEngine:
-        assert isinstance(self._engine, MemoryEngine | ReferenceEngine | Rewriting)
-        return self._engine
-
-    @property
-    def _engine_choice(self) -> Any:
-        """What to give `open` for an engine like this one."""
-        return self._pipeline.session if self._pipeline is not None else self._engine.name
-
-    def _catch_up(self, store: Store) -> None:
-        """Take over what other writers have committed since this graph was read."""
-        if self._stale:
-            self._start_again()
-        if store.exists:
-            last = store.snapshot()
-            if self._snapshot is None:
-                raise UserError("EG401", f"{store.path} is a store already", "open it with KnowledgeGraph.open")
-            if last.version != self._snapshot.version:
-                self._take(last, self._engine_choice)
-
-    def _start_again(self) -> None:
-        """Become what the last version holds, or nothing."""
-        if self._snapshot is not None:
-            self._take(self._snapshot, self._engine_choice)
-        else:
-            self._setup(self.rules, FileDictionary(), self._engine_choice)
-            self._stale = False
-
-    def _prepare(self) -> None:
-        """After a store was opened, what is not stored. Cost: linear in the terms if rules have built-ins, once."""
-        if self._prepared:
-            return
-        try:
-            self._engine.prepare({name: list(rows(0)) for name, rows in self._builtins.items()})
-        except BaseException:
-            self._stale = True
-            raise
-        self._literals_seen = len(self._dictionary)
-        self._prepared = True
 
     # -- one update --------------------------------------------------------------------------------------------------
 
@@ -377,15 +253,6 @@ class Changing(Reading):
         found = {name: list(rows(self._literals_seen if name in self._builtins else 0)) for name, rows in builtins.items()}
         return {name: columns for name, columns in found.items() if len(columns[0])}
 
-    def _settled_literals(self) -> Columns:
-        """What built-in relations say of the terms that the settled facts know of: others may be under way."""
-        found = {name: list(rows(0)) for name, rows in self._builtins.items()}
-        for name in (name for name in ("DATATYPE", "SAMEVALUE") if name in found and self._pipeline is None):
-            left, right = found[name]
-            known = (left < self._literals_settled) & ((name == "DATATYPE") | (right < self._literals_settled))
-            found[name] = [left[known], right[known]]
-        return found
-
     def _maintain(self, asked: Asked, change: Change | None, facts: Columns, delete: Columns) -> Outcome:
         if change is None:
             return maintain(
@@ -421,16 +288,6 @@ class Changing(Reading):
         self._publish()
         if self._store is not None:
             drop_left(self._store.path)
-
-    def _publish(self) -> None:
-        """Let readers see what is there now, whole, until it is published again."""
-        self._settled = self._engine.still()
-        self._literals_settled = self._literals_seen if self._prepared else len(self._dictionary)
-        self._edition += 1
-
-    @property
-    def _held(self) -> Readable:
-        return self._settled
 
     def _maintenance_program(self) -> Maintenance:
         """The rules of the `declarative` algorithm, made when it is first asked for and kept from then on."""

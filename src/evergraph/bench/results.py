@@ -69,6 +69,16 @@ def commit() -> str:
     return (head + ("+" if _git("status", "--porcelain") else "")) if head else "unknown"
 
 
+def table(title: str, left: Sequence[str], right: Sequence[str]) -> Table:
+    """A table of these columns, of words and of numbers."""
+    out = Table(title=title)
+    for name in left:
+        out.add_column(name, no_wrap=True)
+    for name in right:
+        out.add_column(name, justify="right", no_wrap=True)
+    return out
+
+
 def lubm(universities: int, folder: Path) -> Path:
     """The file of LUBM(universities), seed 0, made if it is not there."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -8,6 +8,8 @@ from typing import Any
 
 from rich.table import Table
 
+from evergraph.bench.results import table
+
 Row = dict[str, Any]
 SOONER, SAVES, ALONE = 20.0, 0.6, 1.15
 """Targets: how many times sooner, at most which part of the derivations, at most how many times as long."""
@@ -25,7 +27,7 @@ def tables(rows: Sequence[Row]) -> Iterator[Table]:
 
 def responsiveness(rows: Sequence[Row]) -> Table:
     """A line for each point at which the insertion arrives."""
-    out = _table(
+    out = table(
         f"One fact arrives while 10 % are deleted: {_graph(rows)}; milliseconds until its consequences are in place",
         ("algorithm", "arrives at"),
         ("over", "submit", "waits its turn", "times", "worst", "steps", "deletion s", "of it reading"),
@@ -43,7 +45,7 @@ _CLOCKS = {"steps": "its steps", "time": "their time", "whole": "all, read too"}
 
 def feed(rows: Sequence[Row]) -> Table:
     """A line for each way in which the insertions arrive."""
-    out = _table(
+    out = table(
         f"10 % are deleted, half of it comes back meanwhile: {_graph(rows)}; against one update after the other",
         ("algorithm", "arrives"),
         ("after steps", "of", "derivations", "serial", "part", "of examined", "seconds", "serial s"),
@@ -60,7 +62,7 @@ def feed(rows: Sequence[Row]) -> Table:
 
 def alone(rows: Sequence[Row]) -> Table:
     """A line for each number of facts."""
-    out = _table(
+    out = table(
         f"Nothing overlaps: {_graph(rows)}; milliseconds, medians of turns",
         ("algorithm", "operation"),
         ("facts", "update", "submit", "times", "median of turns' times"),
@@ -107,12 +109,3 @@ def _graph(rows: Sequence[Row]) -> str:
 
 def _style(row: Row) -> str:
     return "" if row["verified"] else "bold red"
-
-
-def _table(title: str, left: Sequence[str], right: Sequence[str]) -> Table:
-    out = Table(title=title)
-    for name in left:
-        out.add_column(name, no_wrap=True)
-    for name in right:
-        out.add_column(name, justify="right", no_wrap=True)
-    return out

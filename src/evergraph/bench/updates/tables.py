@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.table import Table
 
+from evergraph.bench.results import table
 from evergraph.bench.updates.cells import Cell
 from evergraph.bench.updates.counting import URBANI_RATIO
 from evergraph.bench.updates.six import PAPER, TABLE_2, number_of
@@ -16,7 +17,7 @@ from evergraph.bench.updates.six import PAPER, TABLE_2, number_of
 def deletions_table(cells: Sequence[Cell]) -> Table:
     """One rule set on one graph: a line for each cell, the sizes apart."""
     first = cells[0]
-    out = _table(
+    out = table(
         f"Updates of LUBM({first.universities}) under {first.rules}: seconds of update(), reading included",
         ("update", "algorithm"),
         ("facts", "seconds", "without reading", "derivations", "to recompute", "to best"),
@@ -37,7 +38,7 @@ def six_table(cells: Sequence[Cell], operation: str) -> Table:
     algorithms = list(dict.fromkeys(cell.algorithm for cell in cells))
     paper = [place for place, seconds in enumerate(TABLE_2[1].seconds(operation)) if seconds is not None]
     does = {"insert": "added", "delete": "removed"}[operation]
-    out = _table(
+    out = table(
         f"The six updates of Urbani et al. 2013, {does}: LUBM({cells[0].universities}) under ρdf, seconds",
         (),
         ("update", "facts", *(name.replace("-", "-\n") for name in algorithms)),
@@ -57,7 +58,7 @@ def six_table(cells: Sequence[Cell], operation: str) -> Table:
 
 
 def growth_table(rows: Sequence[dict[str, Any]]) -> Table:
-    out = _table(
+    out = table(
         f"Cost follows the change: 100 facts, LUBM({rows[0]['small']}) and LUBM({rows[0]['large']}), milliseconds",
         ("rules", "operation", "algorithm"),
         ("small", "large", "ratio"),
@@ -69,7 +70,7 @@ def growth_table(rows: Sequence[dict[str, Any]]) -> Table:
 
 
 def counting_table(rows: Sequence[dict[str, Any]]) -> Table:
-    out = _table(
+    out = table(
         f"The first closure with counts and without (Urbani et al.: {URBANI_RATIO} times)",
         ("rules",),
         ("LUBM", "auto s", "counting s", "ratio", "ratio without reading", "bytes/fact", "with counts"),
@@ -92,7 +93,7 @@ def counting_table(rows: Sequence[dict[str, Any]]) -> Table:
 
 
 def dataflow_table(found: dict[str, dict[str, Any]], facts: int) -> Table:
-    out = _table(
+    out = table(
         f"{facts} facts out of LUBM(1) and in again under ρdf, one process and one core each; milliseconds, medians",
         ("system",),
         ("closure", "load s", "delete", "first", "insert", "first"),
@@ -109,7 +110,7 @@ def dataflow_table(found: dict[str, dict[str, Any]], facts: int) -> Table:
 
 
 def spark_table(found: dict[str, Any], universities: int, rules: str, cores: int) -> Table:
-    out = _table(
+    out = table(
         f"On Spark, local[{cores}]: LUBM({universities}) under {rules}",
         ("operation", "algorithm"),
         ("facts", "seconds", "supersteps", "of them jobs", "seconds a superstep", "derivations"),
@@ -137,15 +138,6 @@ def troubles(cells: Sequence[Cell]) -> list[str]:
         f"{status}: {algorithm}, {rules}, LUBM({universities}), {', '.join(what)}: {line}"
         for (status, algorithm, rules, universities, line), what in found.items()
     ]
-
-
-def _table(title: str, left: Sequence[str], right: Sequence[str]) -> Table:
-    out = Table(title=title)
-    for name in left:
-        out.add_column(name, no_wrap=True)
-    for name in right:
-        out.add_column(name, justify="right", no_wrap=True)
-    return out
 
 
 def _figures(cell: Cell) -> list[str]:

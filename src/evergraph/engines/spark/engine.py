@@ -23,7 +23,7 @@ from evergraph.engines.relation import Relation, Run
 from evergraph.engines.shard import Scheduler, Shard
 from evergraph.engines.spark import files
 from evergraph.engines.spark.adoption import Adoption
-from evergraph.engines.spark.gather import Gathered, Gatherer, Reader, counts, role_of
+from evergraph.engines.spark.gather import Gatherer, Reader
 from evergraph.engines.spark.job import ALL, ARRIVED, EXPLICIT, Job, Step
 from evergraph.engines.spark.labels import spread
 from evergraph.engines.spark.mail import Kind, Letter, key_of
@@ -415,13 +415,13 @@ class SparkEngine(Running):
         return reader
 
     def counts(self, which: Which) -> Counts:
-        return counts(self.state, which)
+        return Reader(self.gatherer, self.state).counts(which)
 
     def rows(self, relation: str, which: Which) -> Sequence[Ids] | None:
-        return self.gatherer.rows(self.state, relation, which)
+        return Reader(self.gatherer, self.state).rows(relation, which)
 
     def contains(self, relation: str, row: Sequence[int]) -> bool:
-        return self.gatherer.contains(self.state, relation, row)
+        return Reader(self.gatherer, self.state).contains(relation, row)
 
     def relations(self, which: Which) -> Mapping[Key, Relation]:
-        return Gathered(self.gatherer, self.state, role_of(which))
+        return Reader(self.gatherer, self.state).relations(which)

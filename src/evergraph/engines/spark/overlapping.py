@@ -13,6 +13,7 @@ Invariant: that of `engines.overlap.steps`, when no mail is under way: between s
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -79,7 +80,7 @@ class _Site:
         return self.step.job.components
 
 
-class _Shard:
+class _Shard(ABC):
     """What a superstep does, whatever the algorithm."""
 
     facts: Overlap[Any]
@@ -94,10 +95,11 @@ class _Shard:
         return dict(zip(QUEUES, (*self.facts.waits, self.facts.returned), strict=True))
 
     def load(self) -> None:
+        queues = self._queues
         for role, relations in self.step.before.items():
             name, _, epoch = role.rpartition(" ")
-            if name in self._queues:
-                self._queues[name].epochs[int(epoch)] = dict(relations)
+            if name in queues:
+                queues[name].epochs[int(epoch)] = dict(relations)
 
     def save(self) -> None:
         for name, queue in self._queues.items():
@@ -160,17 +162,21 @@ class _Shard:
             for number, key, arity, words in self._by_owner(found):
                 self.step.post(number, kind, key, arity, words)
 
+    @abstractmethod
     def _marks(self, key: Key, run: Run) -> Any:
-        return np.zeros(len(run), U64)
+        """What homes are told of facts that come."""
 
+    @abstractmethod
     def _learn(self, key: Key, run: Run, values: Any) -> None:
         """What facts that come bring with them."""
 
+    @abstractmethod
     def _by_owner(self, found: Any) -> Iterator[tuple[int, Key, int, Words]]:
-        raise NotImplementedError
+        """Instances as letters: to which shard, relation, arity, and the rows with what is said of each."""
 
+    @abstractmethod
     def _told(self, inbox: pa.Table, kind: Kind) -> Any:
-        raise NotImplementedError
+        """The instances of letters of a kind."""
 
 
 class _Plain(_Shard):
@@ -179,6 +185,12 @@ class _Plain(_Shard):
     def __init__(self, step: Superstep, site: _Site) -> None:
         super().__init__(step)
         self.facts: ProvedOverlap = _Unsearched(site, search=False)
+
+    def _marks(self, key: Key, run: Run) -> Any:
+        return np.zeros(len(run), U64)
+
+    def _learn(self, key: Key, run: Run, values: Any) -> None:
+        return None
 
     def _by_owner(self, found: Heads) -> Iterator[tuple[int, Key, int, Words]]:
         step = self.step
@@ -211,9 +223,10 @@ class _Counted(_Shard):
 
     def load(self) -> None:
         super().load()
+        pending = self.facts.pending.all()
         for key, relation in self.step.before.get(PENDING_MARKS, {}).items():
             *rows, values = relation.base.words
-            self.facts.ledger.put(key, self.facts.pending.all()[key].arity, tuple(rows), values)
+            self.facts.ledger.put(key, pending[key].arity, tuple(rows), values)
 
     def save(self) -> None:
         super().save()
