@@ -10,6 +10,7 @@ from unittest.mock import patch
 from conftest import assert_same, everything
 from evergraph import KnowledgeGraph, Program, inputs
 from evergraph.engines.base import Which
+from evergraph.engines.shard import Shard
 from evergraph.engines.spark import overlapping
 from evergraph.maintain.dynamic import OVERLAPPING, Dynamic, Step, _step
 from test_shards import sharded
@@ -41,9 +42,16 @@ class Turns:
             kg.update(algorithm="counting")
         self.engine.begin()
         self.overlap = self.engine.overlap(OVERLAPPING[algorithm])  # type: ignore[attr-defined]
-        self.overlap.chunk = chunk
+        self.inner = getattr(self.overlap, "steps", self.overlap)
+        """What does the steps, where something stands before it."""
+        self.inner.chunk = chunk
         self.dynamic = Dynamic(self.overlap)
         self.epochs = 0
+
+    @property
+    def shard(self) -> Shard:
+        """What the engine holds, wherever that is."""
+        return getattr(self.engine, "now", self.engine).shard
 
     def join(self, insert: Any = (), delete: Any = ()) -> int:
         """Returns the epoch."""

@@ -16,6 +16,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from evergraph import KnowledgeGraph, Program
+from evergraph.engine_choice import in_process
 from evergraph.engines import marks as marks_module
 from evergraph.engines import relation
 from evergraph.engines.arrays import U64
@@ -64,7 +65,7 @@ def _holds(check: Any, env: dict[str, int], values: Any) -> bool:
 
 def assert_counts(kg: KnowledgeGraph) -> None:
     """The invariant of the model: count(f) is the number of instances of lower rank, and supports every derived fact."""
-    shard: Shard = kg._engine.shard  # type: ignore[attr-defined]
+    shard: Shard = in_process(kg._engine).shard  # type: ignore[attr-defined]
     assert shard.marks is not None
     facts = {key: list(zip(*(c.tolist() for c in r.columns()), strict=True)) if r.arity else [()] * len(r)
              for key, r in shard.relations.items()}  # fmt: skip

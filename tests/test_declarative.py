@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from conftest import assert_same, everything
 from evergraph import KnowledgeGraph, Program
 from evergraph.engines.base import Engine, Facts, Which
+from evergraph.engines.gpu.engine import GpuEngine
 from evergraph.engines.memory import MemoryEngine
 from evergraph.engines.reference import ReferenceEngine
 from evergraph.formats import Progress
@@ -41,7 +42,7 @@ def maintained(program: Program, engine: type[Engine] = MemoryEngine) -> Iterato
         experience: Experience,
         progress: Progress | None = None,
     ) -> Outcome:
-        if algorithm != "auto" or not isinstance(target, MemoryEngine):
+        if algorithm != "auto" or not isinstance(target, MemoryEngine | GpuEngine):
             return maintain(target, plan, insert, delete, algorithm, maintenance, experience, progress)
         return declarative(target, plan, maintenance(), insert, delete, "asked for", progress, engine)
 

@@ -177,6 +177,11 @@ class TestOneByOne:
         assert (report.inserted.derived, report.deleted.derived) == ({"good": 1}, {"good": 1})
         assert [int(row[0]) for row in kg.relation("good")] == [2]
 
+    def test_an_insertion_may_delete_what_follows_from_nothing(self, algorithm: str) -> None:
+        kg = KnowledgeGraph(Program.parse("calm() :- NOT loud(1) . loud(?x) :- node(?x) ."))
+        report = kg.update(insert="node(1) .", algorithm=algorithm)
+        assert (kg.counts(), report.deleted.derived) == ({"node": 1, "loud": 1}, {"calm": 1})
+
     def test_urbani_figure_4(self, algorithm: str) -> None:
         """T4 follows by R2 from T2 and by R3 from T3, T5 by R1 from T0 and T1 and by R2 from T4, T6 from T0; T0 goes."""
         rules = "t5() :- t0(), t1() . t4() :- t2() . t4() :- t3() . t5() :- t4() . t6() :- t0() ."

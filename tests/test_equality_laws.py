@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from conftest import assert_same, everything
 from evergraph import KnowledgeGraph, Program, UserError
-from evergraph.engines import arrays, relation
+from evergraph.engine_choice import in_process
+from evergraph.engines import modules, relation
 from evergraph.engines.base import Which
 from evergraph.engines.equality import names as names_module
 from evergraph.engines.equality.engine import Rewriting
@@ -42,7 +43,7 @@ ONCE = settings(phases=[Phase.generate])
 def both(program: Program) -> tuple[KnowledgeGraph, KnowledgeGraph]:
     """The graph with representatives and the one with axioms."""
     one, other = KnowledgeGraph(program, equality="rewrite"), KnowledgeGraph(program, equality="axioms")
-    assert isinstance(one._engine, Rewriting)
+    assert isinstance(in_process(one._engine), Rewriting)
     return one, other
 
 
@@ -205,7 +206,7 @@ def test_what_is_inserted_and_deleted_was_never_there(program: Program, steps: S
 
 def parts(kg: KnowledgeGraph) -> tuple[object, ...]:
     """Everything that an update could change: names and rows as they are kept, and the rules."""
-    engine = kg._engine
+    engine = in_process(kg._engine)
     assert isinstance(engine, Rewriting)
     pairs = [*zip(engine.names.moved.tolist(), engine.names.represented.tolist(), strict=True)]
     rows = {key: [c.tolist() for c in relation.columns()] for key, relation in engine.below.held().items() if len(relation)}
@@ -252,7 +253,7 @@ def test_paths_for_large_data_equal_axioms(program: Program, steps: Steps) -> No
     with (
         patch.object(relation, "BITMAP_FROM", 1),
         patch.object(relation, "BITMAP_BYTES", 1000),
-        patch.object(arrays, "MANY", 1),
+        patch.object(modules, "MANY", 1),
         patch.object(names_module, "MANY", 1),
         patch.object(relation, "MERGE_FRACTION", 1),
     ):

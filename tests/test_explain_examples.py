@@ -205,8 +205,8 @@ def test_mistakes(mistake: str) -> None:
 
 def test_a_fact_without_a_proof_is_damage() -> None:
     kg = graph("p(?x) :- q(?x) . q(?x) :- p(?x) .", "p(1) . r(2) .")
-    row = [kg._dictionary.encode([f'"2"^^<{XSD}integer>'])]
-    shard = kg._engine.shard  # type: ignore[attr-defined]
+    shard = getattr(kg._engine, "now", kg._engine).shard
+    row = [shard.arrays.xp.asarray(kg._dictionary.encode([f'"2"^^<{XSD}integer>']))]
     for name in "pq":
         shard.relations[name] = Relation(run_of(shard.arrays, row, 1))
     kg._publish()

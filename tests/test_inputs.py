@@ -212,7 +212,7 @@ def test_rows_of_a_relation_without_columns() -> None:
 def test_an_engine_that_is_not_there() -> None:
     with pytest.raises(UserError) as raised:
         KnowledgeGraph("rdfs", engine="quantum")
-    assert (raised.value.code, "memory, spark, reference" in raised.value.hint) == ("EG201", True)
+    assert (raised.value.code, "memory, gpu, spark, reference" in raised.value.hint) == ("EG201", True)
 
 
 # -- nothing changes on a mistake --------------------------------------------------------------------------------------

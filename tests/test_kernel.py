@@ -1,4 +1,4 @@
-"""The array vocabulary against plain Python, on NumPy and on a stand-in for CuPy; and rule bodies against the reference."""
+"""The array vocabulary against plain Python, on every array module; and rule bodies against the reference."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ast
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
+from inspect import signature
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,12 +17,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import assert_same, everything
+from device import Device, no_device
 from evergraph import KnowledgeGraph, Program
-from evergraph.engines import arrays as arrays_module
+from evergraph.engines import modules
 from evergraph.engines import relation as relation_module
 from evergraph.engines.arrays import U64, Array, Arrays, Words
+from evergraph.engines.gpu.device import find_device
+from evergraph.engines.gpu.engine import GpuEngine
 from evergraph.engines.kernel import Kernel
 from evergraph.engines.memory import MemoryEngine
+from evergraph.engines.modules import Cupy, Numpy
 from evergraph.engines.reference import ReferenceEngine
 from evergraph.engines.relation import Relation, run_of
 from evergraph.plan.compile import compile_program
@@ -31,36 +36,14 @@ from evergraph.terms import Dictionary
 from evergraph.values import Values
 from strategies import EX, facts, ontology_updates, rules
 
-ENGINES = Path(arrays_module.__file__).parent
+ENGINES = Path(modules.__file__).parent
 
 
-class StandIn:
-    """NumPy under another name, so that the code takes the ways it keeps for CuPy; it notes what it is asked for."""
-
-    def __init__(self) -> None:
-        self.asked: set[str] = set()
-
-    def __getattr__(self, name: str) -> Any:
-        self.asked.add(name)
-        return getattr(np, name)
-
-    def argsort(self, values: Array) -> Array:
-        """CuPy's only order is a stable one."""
-        self.asked.add("argsort")
-        return np.argsort(values, kind="stable")
-
-    def lexsort(self, keys: Array) -> Array:
-        """CuPy takes one array of keys, not a tuple."""
-        self.asked.add("lexsort")
-        assert isinstance(keys, np.ndarray)
-        return np.lexsort(keys)
-
-
-MODULES = {"numpy": np, "stand-in": StandIn()}
+MODULES = {"numpy": np, "stand-in": Device(), "cupy": None if no_device() else find_device()}
 SIZES = {"small": 4096, "many": 2}
 """Values of MANY: with the second the ways for large inputs are taken by small ones."""
 
-in_both = pytest.mark.parametrize("module", MODULES)
+in_all = pytest.mark.parametrize("module", ["numpy", "stand-in", pytest.param("cupy", marks=pytest.mark.gpu)])
 in_both_sizes = pytest.mark.parametrize("size", SIZES)
 
 
@@ -72,16 +55,19 @@ def patched(module: Any, **values: int) -> Iterator[None]:
         yield
 
 
-def words_of(rows: list[tuple[int, ...]], arity: int) -> Words:
-    return Arrays().pack([np.array([row[i] for row in rows], U64) for i in range(arity)], len(rows))
+def words_of(rows: list[tuple[int, ...]], arity: int, arrays: Arrays | None = None) -> Words:
+    arrays = arrays or Arrays()
+    return arrays.pack([column([row[i] for row in rows], arrays) for i in range(arity)], len(rows))
 
 
-def rows_of(words: Words, arity: int) -> list[tuple[int, ...]]:
-    return list(zip(*(Arrays().column(words, i).tolist() for i in range(arity)), strict=True))
+def rows_of(words: Words, arity: int, arrays: Arrays | None = None) -> list[tuple[int, ...]]:
+    arrays = arrays or Arrays()
+    return list(zip(*(arrays.module.host(arrays.column(words, i)).tolist() for i in range(arity)), strict=True))
 
 
-def column(values: list[int]) -> Array:
-    return np.array(values, U64)
+def column(values: list[int], arrays: Arrays | None = None) -> Array:
+    """Ids where the array module has its arrays."""
+    return (arrays or Arrays()).xp.asarray(np.array(values, U64))
 
 
 ids = st.one_of(st.integers(0, 6), st.sampled_from([40, 2**31, 2**32 - 2, 2**32 - 1]))
@@ -117,7 +103,7 @@ def test_scalars_stand_for_whole_columns(columns: list[Any], wanted: list[int]) 
     assert word.tolist() == wanted
 
 
-@in_both
+@in_all
 def test_sets_of_rows(module: str) -> None:
     arrays = Arrays(MODULES[module])
 
@@ -125,17 +111,17 @@ def test_sets_of_rows(module: str) -> None:
     @settings(max_examples=80)
     def law(case: tuple[int, list[tuple[int, ...]], list[tuple[int, ...]]]) -> None:
         arity, left, right = case
-        union = arrays.unique([words_of(left, arity), words_of(right, arity)])
-        assert rows_of(union, arity) == sorted({*left, *right})
-        a, b = arrays.unique([words_of(left, arity)]), words_of(sorted(set(right) - set(left)), arity)
-        assert rows_of(arrays.merge(a, b), arity) == sorted({*left, *right})
-        found = arrays.contains(a, words_of(right, arity)).tolist()
+        union = arrays.unique([words_of(left, arity, arrays), words_of(right, arity, arrays)])
+        assert rows_of(union, arity, arrays) == sorted({*left, *right})
+        a, b = arrays.unique([words_of(left, arity, arrays)]), words_of(sorted(set(right) - set(left)), arity, arrays)
+        assert rows_of(arrays.merge(a, b), arity, arrays) == sorted({*left, *right})
+        found = arrays.contains(a, words_of(right, arity, arrays)).tolist()
         assert found == [row in set(left) for row in right]
 
     law()
 
 
-@in_both
+@in_all
 @in_both_sizes
 def test_distinct_ids_and_their_ranks(module: str, size: str) -> None:
     arrays = Arrays(MODULES[module])
@@ -144,75 +130,72 @@ def test_distinct_ids_and_their_ranks(module: str, size: str) -> None:
     @settings(max_examples=60)
     def law(values: list[int], small: bool) -> None:
         values = [v % 50 for v in values] if small else values
-        distinct = arrays.distinct(column(values))
+        distinct = arrays.distinct(column(values, arrays))
         assert distinct.tolist() == sorted(set(values))
         assert distinct.dtype == U64
-        assert arrays.distinct_sorted(column(sorted(values))).tolist() == sorted(set(values))
-        ranks = arrays.rank(distinct, column(values))
+        assert arrays.distinct_sorted(column(sorted(values), arrays)).tolist() == sorted(set(values))
+        ranks = arrays.module.rank(distinct, column(values, arrays))
         assert ranks.tolist() == [sorted(set(values)).index(v) for v in values]
 
-    with patched(arrays_module, MANY=SIZES[size]):
+    with patched(modules, MANY=SIZES[size]):
         law()
 
 
 @pytest.mark.parametrize(("radix", "kind"), [(1 << 16, np.uint16), (2, np.int64)])
 def test_ranks_take_16_bits_when_that_suffices(radix: int, kind: type) -> None:
-    with patched(arrays_module, RADIX=radix):
-        assert Arrays().rank(column([4, 5, 9]), column([9, 4])).dtype == kind
+    with patched(modules, RADIX=radix):
+        assert Arrays().module.rank(column([4, 5, 9]), column([9, 4])).dtype == kind
 
 
 class Watched(Arrays):
-    """Notes which ways are taken."""
+    """Notes which ways are taken over NumPy."""
 
-    def __init__(self, xp: Any) -> None:
-        super().__init__(xp)
+    def __init__(self) -> None:
+        super().__init__()
+        self.module = Numpy()
         self.taken: list[str] = []
-        for name in ("stable_order", "sort"):
-            self._watch(self.differences, name)
-        for name in ("_prefix_ranges_sorted", "_contains_sorted"):
-            self._watch(self, name)
+        for name in ("stable_order", "sort", "_ranges_sorted"):
+            self._watch(name)
 
-    def _watch(self, owner: Any, name: str) -> None:
-        real = getattr(owner, name)
+    def _watch(self, name: str) -> None:
+        real = getattr(self.module, name)
 
         def call(*args: Any) -> Any:
             self.taken.append(name)
             return real(*args)
 
-        setattr(owner, name, call)
+        setattr(self.module, name, call)
 
 
-@in_both
-def test_distinct_ids_by_marking_or_by_sorting(module: str) -> None:
-    with patched(arrays_module, MANY=4):
+def test_distinct_ids_by_marking_or_by_sorting() -> None:
+    with patched(modules, MANY=4):
         for values, way in (([5, 1, 5, 0, 3], []), ([5, 1, 5, 0, 41], ["sort"]), ([5, 1, 5], ["sort"])):
-            arrays = Watched(MODULES[module])
+            arrays = Watched()
             assert arrays.distinct(column(values)).tolist() == sorted(set(values))
             assert arrays.taken == way
 
 
-@in_both
+@in_all
 @pytest.mark.parametrize("radix", [1 << 16, 1])
 def test_transposed_pairs(module: str, radix: int) -> None:
     @given(st.sets(st.tuples(ids, st.one_of(ids, st.integers(0, 2))), max_size=40))
     @settings(max_examples=60)
     def law(pairs: set[tuple[int, int]]) -> None:
-        (word,) = words_of(sorted(pairs), 2)
-        turned = Arrays(MODULES[module]).transpose(word)
-        assert rows_of((turned,), 2) == sorted((b, a) for a, b in pairs)
+        arrays = Arrays(MODULES[module])
+        (word,) = words_of(sorted(pairs), 2, arrays)
+        assert rows_of((arrays.transpose(word),), 2, arrays) == sorted((b, a) for a, b in pairs)
 
     for many in SIZES.values():
-        with patched(arrays_module, MANY=many, RADIX=radix):
+        with patched(modules, MANY=many, RADIX=radix):
             law()
 
 
-@in_both
-def test_pairs_with_few_distinct_seconds_are_transposed_by_radix(module: str) -> None:
+def test_pairs_with_few_distinct_seconds_are_transposed_by_radix() -> None:
     few = [(i, i % 3) for i in range(20)]
     many = [(i, 19 - i) for i in range(20)]
-    with patched(arrays_module, MANY=8):
+    with patched(modules, MANY=8):
         for pairs, ways in ((few, ["stable_order"]), (many, [])):
-            arrays = Watched(MODULES[module])
+            arrays = Watched()
             assert rows_of((arrays.transpose(words_of(pairs, 2)[0]),), 2) == sorted((b, a) for a, b in pairs)
             assert arrays.taken == ways
 
@@ -220,7 +203,7 @@ def test_pairs_with_few_distinct_seconds_are_transposed_by_radix(module: str) ->
 # -- searching ---------------------------------------------------------------------------------------------------------
 
 
-@in_both
+@in_all
 @in_both_sizes
 def test_ranges_of_keys_of_every_length(module: str, size: str) -> None:
     arrays = Arrays(MODULES[module])
@@ -231,63 +214,63 @@ def test_ranges_of_keys_of_every_length(module: str, size: str) -> None:
         arity, left, keys = case
         rows = sorted(set(left))
         width = data.draw(st.integers(1, arity))
-        asked = [np.array([key[i] for key in keys], U64) for i in range(width)]
-        low, high = arrays.find_ranges(words_of(rows, arity), asked, len(keys))
+        asked = [column([key[i] for key in keys], arrays) for i in range(width)]
+        low, high = arrays.find_ranges(words_of(rows, arity, arrays), asked, len(keys))
         prefixes = [row[:width] for row in rows]
         assert low.tolist() == [bisect_left(prefixes, key[:width]) for key in keys]
         assert high.tolist() == [bisect_right(prefixes, key[:width]) for key in keys]
 
-    with patched(arrays_module, MANY=SIZES[size]):
+    with patched(modules, MANY=SIZES[size]):
         law()
 
 
-@in_both
 @pytest.mark.parametrize(
     ("rows", "keys", "way"),
     [
         ([0, 1, 1, 5], [5, 1, 9, 0, 1, 2], []),
-        ([0, 1, 1, 5, 999], [0, 1, 5, 7, 999, 1000], ["_prefix_ranges_sorted"]),
-        ([0, 1, 1, 5, 999], [999, 7, 0, 1, 5, 1], ["_prefix_ranges_sorted"]),
-        ([0, 1, 1, 5], [5, 1], ["_prefix_ranges_sorted"]),
+        ([0, 1, 1, 5, 999], [0, 1, 5, 7, 999, 1000], ["_ranges_sorted"]),
+        ([0, 1, 1, 5, 999], [999, 7, 0, 1, 5, 1], ["_ranges_sorted"]),
+        ([0, 1, 1, 5], [5, 1], ["_ranges_sorted"]),
         ([], [5, 1, 0, 7, 3, 3], []),
     ],
     ids=["pointers", "sorted keys", "unsorted keys", "few keys", "no rows"],
 )
-def test_ranges_by_pointers_or_by_search(module: str, rows: list[int], keys: list[int], way: list[str]) -> None:
-    arrays = Watched(MODULES[module])
+def test_ranges_by_pointers_or_by_search(rows: list[int], keys: list[int], way: list[str]) -> None:
+    arrays = Watched()
     pairs = [(first, second) for second, first in enumerate(rows)]
-    with patched(arrays_module, MANY=4):
+    with patched(modules, MANY=4):
         low, high = arrays.find_ranges(words_of(pairs, 2), [column(keys)], len(keys))
     assert low.tolist() == [bisect_left(rows, k) for k in keys]
     assert high.tolist() == [bisect_right(rows, k) for k in keys]
     assert arrays.taken == way
 
 
-@in_both
+@in_all
 @pytest.mark.parametrize("keys", [[1, 3, 5, 7, 9, 9], [9, 1, 5, 3, 9, 7]], ids=["sorted", "unsorted"])
 def test_membership_of_many_keys(module: str, keys: list[int]) -> None:
-    with patched(arrays_module, MANY=4):
-        found = Arrays(MODULES[module]).contains((column([1, 2, 5, 9]),), (column(keys),))
+    arrays = Arrays(MODULES[module])
+    with patched(modules, MANY=4):
+        found = arrays.contains((column([1, 2, 5, 9], arrays),), (column(keys, arrays),))
     assert found.tolist() == [k in (1, 2, 5, 9) for k in keys]
 
 
-@in_both
+@in_all
 def test_nothing_is_in_an_empty_set(module: str) -> None:
     arrays = Arrays(MODULES[module])
     for arity in (1, 3):
-        assert arrays.contains(arrays.empty(arity), words_of([(1,) * arity], arity)).tolist() == [False]
-        assert arrays.contains(words_of([(1,) * arity], arity), arrays.empty(arity)).tolist() == []
+        assert arrays.contains(arrays.empty(arity), words_of([(1,) * arity], arity, arrays)).tolist() == [False]
+        assert arrays.contains(words_of([(1,) * arity], arity, arrays), arrays.empty(arity)).tolist() == []
 
 
-@in_both
+@in_all
 def test_ranges_expand_to_their_elements(module: str) -> None:
     arrays = Arrays(MODULES[module])
 
     @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 4)), max_size=12))
     @settings(max_examples=60)
     def law(ranges: list[tuple[int, int]]) -> None:
-        low = np.array([start for start, _ in ranges], np.int64)
-        high = np.array([start + size for start, size in ranges], np.int64)
+        low = arrays.xp.asarray(np.array([start for start, _ in ranges], np.int64))
+        high = arrays.xp.asarray(np.array([start + size for start, size in ranges], np.int64))
         number, index = arrays.expand(low, high)
         wanted = [(n, i) for n, (start, size) in enumerate(ranges) for i in range(start, start + size)]
         assert list(zip(number.tolist(), index.tolist(), strict=True)) == wanted
@@ -316,7 +299,8 @@ def relation(arrays: Arrays, rows: set[tuple[int, ...]], gone: set[tuple[int, ..
     base, plus = {*listed[::2], *gone}, set(listed[1::2])
 
     def run(part: set[tuple[int, ...]]) -> Any:
-        return run_of(arrays, [np.array(c, U64) for c in zip(*part, strict=True)] if part else [column([])] * arity, len(part))
+        columns = [column(list(c), arrays) for c in zip(*part, strict=True)] if part else [column([], arrays)] * arity
+        return run_of(arrays, columns, len(part))
 
     return Relation(run(base)).add(run(plus)).remove(run(gone))
 
@@ -335,7 +319,7 @@ def heads_of(rule: Rule, present: list[Atom], removed: list[Atom], xp: Any) -> t
 
     def emit(key: Key, words: Words) -> None:
         arity = len(encoded.head.args)
-        listed = rows_of(words, arity) if arity else [()] * len(words[0])
+        listed = rows_of(words, arity, arrays) if arity else [()] * len(words[0])
         found.update((TRIPLE, row[0], key, row[1]) if isinstance(key, int) else (key, *row) for row in listed)
 
     Kernel(arrays, plan.values).run(encoded, [relations] * len(encoded.body), relations, emit)
@@ -344,7 +328,7 @@ def heads_of(rule: Rule, present: list[Atom], removed: list[Atom], xp: Any) -> t
     return found, set(slow._heads(encoded))
 
 
-@in_both
+@in_all
 @in_both_sizes
 def test_a_rule_over_relations_with_runs_gives_what_the_reference_gives(module: str, size: str) -> None:
     @given(rules(), st.lists(facts(), min_size=4, max_size=30), st.lists(facts(), max_size=10))
@@ -353,7 +337,7 @@ def test_a_rule_over_relations_with_runs_gives_what_the_reference_gives(module: 
         got, want = heads_of(rule, present, removed, MODULES[module])
         assert got == want, str(Program((rule,)))
 
-    with patched(arrays_module, MANY=SIZES[size]), patched(relation_module, MERGE_FRACTION=0):
+    with patched(modules, MANY=SIZES[size]), patched(relation_module, MERGE_FRACTION=0):
         law()
 
 
@@ -394,7 +378,7 @@ def dense(seed: int) -> tuple[list[Atom], list[Atom]]:
 @pytest.mark.parametrize("text", JOINS)
 def test_joins_leave_out_what_was_removed(text: str, size: str) -> None:
     (rule,) = Program.parse(f"@prefix ex: <{EX}> .\n{text}").rules
-    with patched(arrays_module, MANY=SIZES[size]), patched(relation_module, MERGE_FRACTION=0):
+    with patched(modules, MANY=SIZES[size]), patched(relation_module, MERGE_FRACTION=0):
         answers = [heads_of(rule, *dense(seed), np) for seed in range(4)]
     assert [got for got, _ in answers] == [want for _, want in answers]
     assert any(want for _, want in answers)
@@ -456,52 +440,57 @@ def test_a_limit_on_head_predicates_drops_the_others() -> None:
 
 # -- another array module ----------------------------------------------------------------------------------------------
 
-CUPY_HAS = {
-    "arange", "argsort", "asarray", "bincount", "concatenate", "cumsum", "empty", "empty_like", "flatnonzero", "full",
-    "lexsort", "minimum", "not_equal", "ones", "searchsorted", "sort", "stack", "where", "zeros",
-}  # fmt: skip
-"""Functions of CuPy 13 that take what the code gives them."""
-
-DTYPES = {"uint16", "uint64", "int64"}
-NUMPY_USES = {
-    "kernel.py": DTYPES,
-    "relation.py": DTYPES,
-    "fixpoint.py": DTYPES,
-    "shard.py": DTYPES,
-    "arrays.py": DTYPES,
-    "memory.py": {*DTYPES, "array", "asarray"},
-}
-"""Attributes of NumPy that a file may name outside `Differences`: types, and two functions where the memory engine ends."""
+HOST = {"base.py": {"concatenate", "full"}, "reference.py": {"array"}, "equality/expansion.py": {"bincount", "ones", "unique"}}
+"""Functions of NumPy that a file may call, on arrays that readers and users have, which are on the host."""
+TYPES = {"uint16", "uint32", "uint64", "int64"}
+ELSEWHERE = {"modules.py", "gpu", "spark"}
+"""Where the modules are told apart, and what is on the host by its nature."""
+KERNEL = sorted(
+    file.relative_to(ENGINES).as_posix()
+    for file in ENGINES.rglob("*.py")
+    if file.relative_to(ENGINES).parts[0] not in ELSEWHERE
+)
 
 
 @given(ontology_updates)
 @settings(max_examples=25)
 def test_the_memory_engine_runs_on_another_array_module(steps: list[list[Atom]]) -> None:
-    xp = StandIn()
+    """One that refuses what CuPy refuses."""
     other, plain = KnowledgeGraph("rhodf"), KnowledgeGraph("rhodf")
-    other._engine = MemoryEngine(other._plan, xp)
+    xp = Device()
+    other._engine = GpuEngine(other._plan, MemoryEngine, xp, few=-1)
     for atoms in steps:
         other.update(insert=atoms)
         plain.update(insert=atoms)
         assert_same(everything(other), everything(plain), str(steps))
-    assert xp.asked <= CUPY_HAS
+    assert xp.launches
 
 
-@pytest.mark.parametrize("file", NUMPY_USES)
+@pytest.mark.parametrize("file", KERNEL)
 def test_numpy_is_named_for_its_types_only(file: str) -> None:
     tree = ast.parse((ENGINES / file).read_text(encoding="utf-8"))
-    inside = {
-        id(node)
-        for found in ast.walk(tree)
-        if isinstance(found, ast.ClassDef) and found.name == "Differences"
-        for node in ast.walk(found)
-    }
     used = {
         node.attr
         for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute)
-        and isinstance(node.value, ast.Name)
-        and node.value.id == "np"
-        and id(node) not in inside
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "np"
     }
-    assert used <= NUMPY_USES[file]
+    assert used <= TYPES | HOST.get(file, set())
+
+
+@pytest.mark.parametrize("file", KERNEL)
+def test_nothing_else_of_numpy_is_named(file: str) -> None:
+    """By no other name than `np`, so that the above sees it all."""
+    tree = ast.parse((ENGINES / file).read_text(encoding="utf-8"))
+    imported = [name.asname or name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names]
+    assert not any(isinstance(node, ast.ImportFrom) and node.module == "numpy" for node in ast.walk(tree))
+    assert "numpy" not in imported
+
+
+def test_both_modules_have_the_same_methods() -> None:
+    """What the kernel asks of one it may ask of the other, by the same arguments."""
+
+    def methods(of: type) -> dict[str, list[str]]:
+        found = {name: one for name, one in vars(of).items() if callable(one) and not name.startswith("_")}
+        return {name: list(signature(one).parameters) for name, one in found.items()}
+
+    assert methods(Numpy) == methods(Cupy)

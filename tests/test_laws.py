@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from conftest import assert_same, everything
 from evergraph import KnowledgeGraph, Program
-from evergraph.engines import arrays, relation
+from evergraph.engines import modules, relation
 from evergraph.engines.base import Which
 from evergraph.rules.model import Atom
 from strategies import dense_changes, layered_programs, ontology_updates, programs, updates
@@ -103,7 +103,7 @@ def test_paths_for_large_data_equal_reference(program: Program, steps: list[list
     with (
         patch.object(relation, "BITMAP_FROM", 1),
         patch.object(relation, "BITMAP_BYTES", 1000),
-        patch.object(arrays, "MANY", 1),
+        patch.object(modules, "MANY", 1),
         patch.object(relation, "MERGE_FRACTION", 1),
     ):
         fast, slow = KnowledgeGraph(program), KnowledgeGraph(program, engine="reference")

@@ -9,6 +9,7 @@ import pytest
 
 from conftest import everything
 from evergraph import KnowledgeGraph, Program
+from evergraph.engine_choice import in_process
 from evergraph.errors import UserError
 from evergraph.maintain.choose import ALGORITHMS
 from evergraph.plan.model import is_parameter
@@ -38,7 +39,7 @@ def compiled(kg: KnowledgeGraph) -> int:
 
 def rows_of(kg: KnowledgeGraph) -> dict[str, int]:
     """Rows of the parameter relations that the engine holds."""
-    shard = kg._engine.shard  # type: ignore[attr-defined]
+    shard = in_process(kg._engine).shard  # type: ignore[attr-defined]
     return {str(key): len(relation) for key, relation in shard.relations.items() if is_parameter(key)}
 
 
@@ -222,6 +223,7 @@ def test_after_an_update_that_fails_half_way_the_old_rules_are_in_force(shards: 
 # -- cost ---------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.work
 @pytest.mark.parametrize("algorithm", ["auto", "dred", "counting", "backward-forward"])
 def test_the_cost_of_a_rule_does_not_depend_on_the_graph(algorithm: str) -> None:
     """Work is counted: derivations and facts looked at, for the same rule in graphs of two sizes."""

@@ -43,7 +43,7 @@ def graph(rules: str | Program, text: str = "", engine: str = "memory") -> Knowl
 
 
 def schedule(kg: KnowledgeGraph) -> Schedule:
-    engine: Any = kg._engine
+    engine: Any = getattr(kg._engine, "now", kg._engine)
     (scheduler,) = engine.shard.schedulers
     found: Schedule = scheduler.schedule({}, False)
     return found

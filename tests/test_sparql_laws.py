@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evergraph import KnowledgeGraph, Program
+from evergraph.engines.relation import Run
 from evergraph.sparql import View, query
 from evergraph.sparql.compare import compare, compare_terms
 from evergraph.sparql.lexicon import Lexicon
@@ -184,7 +185,7 @@ def test_rows_removed_from_a_relation_are_not_seen() -> None:
     assert predicate is not None
     relation = view.relations[predicate]
     gone = np.sort(relation.rows()[0][::7])
-    less = relation.remove(type(relation.base)(relation.base.arrays, 2, (gone[:3],)))
+    less = relation.remove(Run(relation.base.arrays, 2, (gone[:3],)))
     assert less.minus is not None
     smaller = View(view.dictionary, {predicate: less}, view.values)
     kept = set(relation.rows()[0].tolist()) - set(gone[:3].tolist())

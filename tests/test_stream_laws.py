@@ -65,7 +65,7 @@ def follow(
         for _ in range(rng.choice([0, 0, 1, 2, 3, 4]) if pool else 0):
             name, fact = rng.choice(list(named)), rng.choice(pool)
             time = tick - 1 - rng.choice([0, 0, 0, 1, 2, 5])
-            passed = max(latest[name], now) - lateness
+            passed = max(latest[name], now if stream._ticked else latest[name]) - lateness
             stream.push([fact], time / 10**6, name)
             latest[name] = max(latest[name], time)
             if time < passed // period * period:

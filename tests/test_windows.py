@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from evergraph import KnowledgeGraph, Program, UserError
+from evergraph.engine_choice import in_process
 from evergraph.engines.arrays import U64, Arrays
 from evergraph.engines.base import Which
 from evergraph.engines.relation import Run
@@ -28,7 +29,7 @@ class Window:
         self.terms = kg._dictionary
         self.ids = dict(zip(names, self.terms.encode([f"<http://example.org/{n}>" for n in names]).tolist(), strict=True))
         self.names = {number: name for name, number in self.ids.items()}
-        shard = kg._engine.shard  # type: ignore[attr-defined]
+        shard = in_process(kg._engine).shard  # type: ignore[attr-defined]
         rules = shard.plan.strata[0].rules
         self.window = Expiring(rules, dict(shard.relations), dict(shard.explicit), kg._values, 1)
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from evergraph.engine_choice import is_spark, make_engine, make_pipeline
 from evergraph.engines.base import Engine, LocalEngine, Readable
-from evergraph.engines.equality.engine import Rewriting
 from evergraph.engines.equality.stored import every_fact
-from evergraph.engines.memory import MemoryEngine
-from evergraph.engines.reference import ReferenceEngine
 from evergraph.errors import UserError, raise_all
 from evergraph.maintain.choose import Experience
 from evergraph.maintain.declarative import Maintenance
@@ -103,8 +100,8 @@ class Becoming(Reading):
             named = {key: relation.arity for key, relation in facts.all.items() if isinstance(key, str)}
             self._setup(rules.program, dictionary, engine, numbers=rules.numbers, named=named)
             counted = bool(info.counts) and info.counts == self._plan.fingerprint
-            if isinstance(self._engine, Rewriting):
-                self._engine.load(facts, names=read_names(snapshot))
+            if (rewriting := self._rewriting) is not None:
+                rewriting.load(facts, names=read_names(snapshot))
             else:
                 facts = every_fact(facts, read_names(snapshot))
                 self._local.load(facts, read_counts(snapshot.files(COUNTS)) if counted else None)
@@ -114,8 +111,8 @@ class Becoming(Reading):
 
     @property
     def _local(self) -> LocalEngine:
-        assert isinstance(self._engine, MemoryEngine | ReferenceEngine | Rewriting)
-        return self._engine
+        assert self._pipeline is None
+        return cast(LocalEngine, self._engine)
 
     @property
     def _engine_choice(self) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,10 +13,8 @@ from evergraph import inputs
 from evergraph.becoming import Becoming, Columns
 from evergraph.engines.base import Which
 from evergraph.engines.changes import Changed, Held, changes
-from evergraph.engines.equality.engine import Rewriting
 from evergraph.engines.equality.names import Names
 from evergraph.engines.equality.stored import normal_graph
-from evergraph.engines.memory import MemoryEngine
 from evergraph.errors import UserError
 from evergraph.formats import Progress, Rejects
 from evergraph.maintain.choose import ALGORITHMS, maintain
@@ -225,8 +223,10 @@ class Changing(Becoming):
         with outcome.phase("commit"):
             if asked.progress is not None:
                 asked.progress("commit", 0.0)
-            version = self._write(asked.operation, outcome, rules) if self._store is not None and not asked.dry_run else None
+            storing = self._store is not None and not asked.dry_run
+            write = self._to_write(asked.operation, outcome, rules) if storing else None
             change = self._engine.commit()
+            version = write() if write is not None else None
         if asked.dry_run:
             self._engine.rollback()
         else:
@@ -323,8 +323,11 @@ class Changing(Becoming):
         """No change of rules."""
         return _Rules(None, assertions=self._assertions)
 
-    def _write(self, operation: str, outcome: Outcome, rules: _Rules) -> int:
-        """Commit what the engine has done, if that is anything; returns the store's version."""
+    def _to_write(self, operation: str, outcome: Outcome, rules: _Rules) -> Callable[[], int]:
+        """What commits to the store what the engine has done, if that is anything, and returns the store's version.
+
+        To be called when the engine has committed: that may fail, and what the store has stays. Spark's files are written here.
+        """
         assert self._store is not None
         base = self._snapshot
         size = len(self._book) + (len(rules.inserted) - len(rules.deleted) if rules.change is not None else 0)
@@ -332,22 +335,27 @@ class Changing(Becoming):
         changed_rules = self._rule_rows(base is None, rules)
         if self._pipeline is not None:
             assert isinstance(self._dictionary, FileDictionary)
-            names = NameRows.between(*self._engine.name_changes()) if isinstance(self._engine, Rewriting) else NameRows()
-            self._snapshot = self._pipeline.write(base, info, self._dictionary, changed_rules, names)
-            return self._snapshot.version
+            names = NameRows.between(*rewriting.name_changes()) if (rewriting := self._rewriting) else NameRows()
+            self._snapshot = snapshot = self._pipeline.write(base, info, self._dictionary, changed_rules, names)
+            return lambda: snapshot.version
         changed, names = self._stored_changes(base)
         anew, counts = self._local.count_changes()
         something = changed or changed_rules or names or anew or info.to_keep
         if base is not None and not something and info.counts == base.info.counts:
-            return base.version
+            return lambda: base.version
         terms = self._dictionary.since(base.info.terms if base is not None else 0)
-        self._snapshot = self._store.commit(base, info, changed, terms, changed_rules, counts, anew, names)
-        return self._snapshot.version
+        store = self._store
+
+        def write() -> int:
+            self._snapshot = store.commit(base, info, changed, terms, changed_rules, counts, anew, names)
+            return self._snapshot.version
+
+        return write
 
     def _stored_changes(self, base: Snapshot | None) -> tuple[list[Changed], NameRows]:
         """What the update has done to the stored facts and names. Cost: linear in the graph if the engine holds every fact."""
-        if isinstance(self._engine, Rewriting):
-            return list(self._engine.changes()), NameRows.between(*self._engine.name_changes())
+        if (rewriting := self._rewriting) is not None:
+            return list(rewriting.changes()), NameRows.between(*rewriting.name_changes())
         if self._equality != Equality.REWRITE:
             return list(self._local.changes()), NameRows()
         facts, names = self._stored()
@@ -356,8 +364,8 @@ class Changing(Becoming):
 
     def _stored(self) -> tuple[Held, Names]:
         """All that a store holds of the facts and names of this graph."""
-        if isinstance(self._engine, Rewriting):
-            return self._engine.stored(), self._engine.names
+        if (rewriting := self._rewriting) is not None:
+            return rewriting.stored(), rewriting.names
         facts = Held(self._engine.relations(Which.ALL), self._engine.relations(Which.EXPLICIT))
         if self._equality != Equality.REWRITE or self._plan.same is None:
             return facts, read_names(None)
@@ -384,9 +392,7 @@ class Changing(Becoming):
         """What a version says of itself."""
         shards = self._snapshot.info.shards if self._snapshot is not None else SHARDS
         explicit, derived = self._engine.counts(Which.EXPLICIT), self._engine.counts(Which.DERIVED)
-        counts = ""
-        if self._engine.counted and isinstance(self._engine, MemoryEngine):
-            counts = self._engine.shard.plan.fingerprint
+        counts = self._local.counted_by if self._pipeline is None else ""
         terms, scopes = len(self._dictionary), self._dictionary.scopes
         said = (report, counts, self.equality)
         return Info(operation, shards, terms, scopes, explicit, derived, rules, {}, *said)

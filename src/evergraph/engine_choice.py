@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from evergraph.engines.base import Engine
 from evergraph.engines.equality.engine import Rewriting
 from evergraph.engines.equality.memory import MergingMemory
+from evergraph.engines.gpu.engine import GpuEngine
 from evergraph.engines.memory import MemoryEngine
 from evergraph.engines.reference import ReferenceEngine
 from evergraph.errors import UserError
@@ -17,7 +20,7 @@ from evergraph.store.lock import Scratch
 if TYPE_CHECKING:
     from evergraph.pipeline.load import Pipeline
 
-ENGINES = ("memory", "spark", "reference")
+ENGINES = ("memory", "gpu", "spark", "reference")
 
 
 def is_spark(engine: Any) -> bool:
@@ -26,7 +29,11 @@ def is_spark(engine: Any) -> bool:
 
 def make_engine(engine: Any, plan: Plan) -> Engine:
     if engine == "memory":
-        return Rewriting(MergingMemory(plan), plan) if plan.rewrites else MemoryEngine(plan)
+        return _local(plan, np)
+    if engine == "gpu":
+        from evergraph.engines.gpu.device import find_device
+
+        return GpuEngine(plan, _local, find_device())
     if engine == "reference":
         return ReferenceEngine(plan)
     if is_spark(engine):
@@ -34,6 +41,16 @@ def make_engine(engine: Any, plan: Plan) -> Engine:
 
         return Rewriting(MergingSpark(plan, _session(engine)), plan) if plan.rewrites else SparkEngine(plan, _session(engine))
     raise UserError("EG201", f"no engine is called {engine!r}", f"use one of {', '.join(ENGINES)} or a SparkSession")
+
+
+def in_process(engine: Engine) -> Engine:
+    """The engine itself, or the copy on the host of one whose facts are on a device."""
+    return engine.local() if isinstance(engine, GpuEngine) else engine
+
+
+def _local(plan: Plan, xp: Any) -> MemoryEngine | Rewriting:
+    """An engine in this process, over an array module."""
+    return Rewriting(MergingMemory(plan, xp), plan) if plan.rewrites else MemoryEngine(plan, xp)
 
 
 def make_pipeline(engine: Any, plan: Plan, store: Store, shards: int) -> Pipeline:

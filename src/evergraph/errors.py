@@ -32,6 +32,8 @@ MISTAKES = {
     "EG203": "a package that is not installed",
     "EG204": "a Spark job failed",
     "EG205": "an algorithm that the engine does not have",
+    "EG206": "no GPU, or a driver that is too old",
+    "EG207": "a GPU with too little memory",
     "EG301": "unknown relation",
     "EG302": "unknown name of a benchmark, a peer or an option",
     "EG303": "a fact that does not hold",

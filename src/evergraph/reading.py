@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
 
-from evergraph.engines.base import Difference, Engine, Readable, Which
+from evergraph.engines.base import Difference, Engine, Readable, RewritingEngine, Which
 from evergraph.errors import UserError
 from evergraph.inputs import COLUMNS
 from evergraph.plan.compile import Plan
@@ -91,6 +91,11 @@ class Reading:
                 raise UserError("EG301", f"no relation is called {name!r}", f"the rules mention: {known}")
             return []
         return list(rdflib_rows([self._dictionary.decode(c) for c in rows])) if rows else [()]
+
+    @property
+    def _rewriting(self) -> RewritingEngine | None:
+        """The engine, if under it one name stands for all that are the same."""
+        return cast(RewritingEngine, self._engine) if getattr(self._engine, "rewrites", False) else None
 
     def counts(self, which: Which | str = Which.ALL) -> dict[str, int]:
         """Numbers of facts by relation; triples under `[]`."""

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from evergraph.engines.base import Which
-from evergraph.engines.equality.engine import Rewriting
 from evergraph.engines.equality.expansion import Expansion
 from evergraph.engines.relation import Relation
 from evergraph.plan.model import Key
@@ -36,7 +35,7 @@ def stats(kg: Reading) -> dict[str, Any]:
         "derived": sum(sizes.values()) - sum(given.values()),
         "terms": len(kg._dictionary),
         "rules": len(kg._book),
-        "equality": {"kept": kg.equality, **kg._engine.kept()} if isinstance(kg._engine, Rewriting) else None,
+        "equality": {"kept": kg.equality, **kg._rewriting.kept()} if kg._rewriting is not None else None,
         "predicates": _split(kg, {k: n for k, n in sizes.items() if isinstance(k, int)}, given),
         "classes": _split(kg, *classes),
         "relations": _split(kg, {k: n for k, n in sizes.items() if isinstance(k, str)}, given),

@@ -22,6 +22,7 @@ Progress = Callable[[str, float], None]
 
 class EngineName(StrEnum):
     MEMORY = "memory"
+    GPU = "gpu"
     SPARK = "spark"
     REFERENCE = "reference"
 

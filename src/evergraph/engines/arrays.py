@@ -1,44 +1,32 @@
-"""The array vocabulary of the kernel: what it asks of NumPy, and of CuPy in NumPy's place.
+"""The array vocabulary of the kernel: set operations on rows of ids, over NumPy or CuPy.
 
 A row of ids is packed into `uint64` words, two 32-bit ids a word, the first column highest; a set of rows is a tuple of
 word arrays in lexicographic order. Unary and binary relations are one word, which is what all of this is fast for; wider
 rows take a word for every two columns and go through the same functions.
-Trap: searching many unsorted keys in a large array misses the cache at every step. `find_ranges` and `contains` look at
-their input first.
 
-`xp` is the array module. What CuPy lacks is in the table `Differences` at the end and nowhere else.
+`xp` is the array module. Where the two differ, `module` knows how (`engines.modules`), and nothing else does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-Array = Any
-"""A one-dimensional array of the kernel's array module."""
-Words = tuple[Array, ...]
-"""Packed rows: one array per two columns."""
+from evergraph.engines.modules import LOW, SHIFT, U64, Array, Words, module_of
+
+__all__ = ["LOW", "SHIFT", "U64", "Array", "Arrays", "Column", "Words"]
+
 Column = Any
 """An array, or a scalar that stands for a column of equal values."""
-
-U64 = np.uint64
-SHIFT = U64(32)
-LOW = U64(0xFFFFFFFF)
-
-MANY = 4096
-"""From here on a look at the whole input pays for itself."""
-RADIX = 1 << 16
-"""NumPy sorts 16-bit integers in linear time."""
 
 
 class Arrays:
     """Set operations on packed rows over one array module. Every cost below is per element of the named argument."""
 
     def __init__(self, xp: Any = np) -> None:
-        self.xp = xp
-        self.differences = Differences(xp)
+        self.xp, self.module = xp, module_of(xp)
 
     # -- packing -----------------------------------------------------------------------------------------------------
 
@@ -48,10 +36,11 @@ class Arrays:
             return (self.xp.zeros(count, U64),)
         words = []
         for i in range(0, len(columns), 2):
-            word = columns[i] << SHIFT
-            if i + 1 < len(columns):
-                word = word | columns[i + 1]
-            words.append(word if getattr(word, "ndim", 0) else self.xp.full(count, word, U64))
+            pair = columns[i : i + 2]
+            if not any(getattr(column, "ndim", 0) for column in pair):
+                words.append(self.xp.full(count, pair[0] << SHIFT | (pair[1] if len(pair) == 2 else U64(0)), U64))
+            else:
+                words.append(self.module.pair(*pair) if len(pair) == 2 else pair[0] << SHIFT)
         return tuple(words)
 
     def column(self, words: Words, position: int) -> Array:
@@ -59,22 +48,43 @@ class Arrays:
         word = words[position // 2]
         return word >> SHIFT if position % 2 == 0 else word & LOW
 
+    def column_at(self, words: Words, position: int, index: Array) -> Array:
+        """One column out of some of the rows."""
+        return self.module.half_at(words[position // 2], position % 2 == 0, index)
+
     def empty(self, arity: int) -> Words:
         return tuple(self.xp.empty(0, U64) for _ in range(max(1, (arity + 1) // 2)))
+
+    def chosen(self, arrays: Sequence[Array], mask: Array) -> tuple[Array, ...]:
+        """The elements of several arrays that a mask marks; the arrays themselves if it marks all."""
+        keep = self.module.where(mask)
+        return tuple(arrays) if keep is None else tuple(array[keep] for array in arrays)
 
     # -- sorting -----------------------------------------------------------------------------------------------------
 
     def unique(self, parts: Sequence[Words]) -> Words:
         """The distinct rows of all parts, in order. Cost: a sort that takes sorted runs as they come."""
         words = parts[0] if len(parts) == 1 else tuple(self.xp.concatenate(w) for w in zip(*parts, strict=True))
+        if len(words[0]) < 2:
+            return words
+        words = self.sorted(words)
+        return self.chosen(words, self.module.firsts(words))
+
+    def fresh(self, parts: Sequence[Words], known: Words) -> Words:
+        """The distinct rows of all parts that are not among sorted ones, in order."""
+        if len(known) > 1 or not self.module.whole or not len(known[0]):
+            rows = self.unique(parts)
+            return self.chosen(rows, self.lacks(known, rows))
+        word = parts[0][0] if len(parts) == 1 else self.xp.concatenate([words[0] for words in parts])
+        word = self.module.sort(word)
+        return self.chosen((word,), self.module.fresh(word, known[0]))
+
+    def sorted(self, words: Words) -> Words:
+        """Rows in order."""
         if len(words) == 1:
-            return (self.distinct_sorted(self.differences.sort(words[0])),)
-        order = self.differences.lexsort(words)
-        words = tuple(w[order] for w in words)
-        keep = self.xp.ones(len(words[0]), bool)
-        if len(keep) > 1:
-            keep[1:] = self._differ(words)
-        return tuple(w[keep] for w in words)
+            return (self.module.sort(words[0]),)
+        order = self.module.lexsort(words)
+        return tuple(w[order] for w in words)
 
     def merge(self, a: Words, b: Words) -> Words:
         """Two disjoint sorted sets of rows as one. Cost: linear for single words."""
@@ -82,87 +92,56 @@ class Arrays:
             return a
         if not len(a[0]):
             return b
-        words = tuple(self.xp.concatenate(pair) for pair in zip(a, b, strict=True))
-        if len(words) == 1:
-            return (self.differences.sort(words[0]),)
-        order = self.differences.lexsort(words)
-        return tuple(w[order] for w in words)
+        if len(a) == 1:
+            return (self.module.merge(a[0], b[0]),)
+        return self.sorted(tuple(self.xp.concatenate(pair) for pair in zip(a, b, strict=True)))
 
     def merge_order(self, a: Words, b: Words) -> tuple[Words, Array]:
         """Two disjoint sorted sets of rows as one, and where each row of it stands in `a` followed by `b`."""
         words = tuple(self.xp.concatenate(pair) for pair in zip(a, b, strict=True))
-        order = self.differences.stable_order(words[0]) if len(words) == 1 else self.differences.lexsort(words)
+        order = self.module.stable_order(words[0]) if len(words) == 1 else self.module.lexsort(words)
         return tuple(w[order] for w in words), order
 
     def groups(self, words: Words) -> tuple[Words, Array]:
         """The distinct rows of sorted ones, and where each of them starts."""
-        first = self.xp.ones(len(words[0]), bool)
-        if len(first) > 1:
-            first[1:] = self._differ(words)
-        return tuple(w[first] for w in words), self.xp.flatnonzero(first)
-
-    def _differ(self, words: Words) -> Array:
-        out = words[0][1:] != words[0][:-1]
-        for word in words[1:]:
-            out |= word[1:] != word[:-1]
-        return out
+        starts = self.xp.flatnonzero(self.module.firsts(words))
+        return tuple(w[starts] for w in words), starts
 
     def distinct_sorted(self, values: Array) -> Array:
         """Sorted values without repetition."""
-        if len(values) < 2:
-            return values
-        keep = self.xp.empty(len(values), bool)
-        keep[0] = True
-        self.xp.not_equal(values[1:], values[:-1], out=keep[1:])
-        return values if bool(keep.all()) else values[keep]
+        return values if len(values) < 2 else self.chosen((values,), self.module.firsts((values,)))[0]
+
+    def distinct_first(self, words: Words) -> Array:
+        """The distinct ids of the first column of sorted rows, in order."""
+        word = words[0]
+        return word >> SHIFT if len(word) < 2 else self.module.distinct_first(word)
 
     def distinct(self, values: Array) -> Array:
-        """The distinct ids of a column, in order: by marking in a bitmap when there are many, by sorting otherwise."""
-        if len(values) < MANY:
-            return self.distinct_sorted(self.differences.sort(values))
-        top = int(values.max())
-        if top > 8 * len(values):
-            return self.distinct_sorted(self.differences.sort(values))
-        seen = self.xp.zeros(top + 1, bool)
-        seen[values] = True
-        return self.xp.flatnonzero(seen).astype(U64)
-
-    def rank(self, values: Array, column: Array) -> Array:
-        """For each id of a column its place among the sorted distinct ids `values`, in 16 bits when that suffices."""
-        kind = np.uint16 if len(values) < RADIX else np.int64
-        if len(column) < MANY or int(values[-1]) > 8 * len(column):
-            return self.xp.searchsorted(values, column).astype(kind)
-        place = self.xp.zeros(int(values[-1]) + 1, kind)
-        place[values] = self.xp.arange(len(values), dtype=kind)
-        return place[column]
+        """The distinct ids of a column, in order."""
+        return values if len(values) < 2 else self.module.distinct(values)
 
     def split(self, column: Array) -> list[tuple[int, Any]]:
-        """The rows of each id of a column: a stable sort by the ids' ranks, which keeps what is in order in order."""
+        """The rows of each id of a column, in their order."""
         values = self.distinct(column)
         if len(values) == 1:
             return [(int(values[0]), slice(None))]
-        rank = self.rank(values, column)
-        order = self.differences.stable_order(rank)
+        rank = self.module.rank(values, column)
+        order = self.module.stable_order(rank)
         ends = self.xp.cumsum(self.xp.bincount(rank, minlength=len(values))).tolist()
         starts = [0, *ends[:-1]]
         return [(v, order[a:b]) for v, a, b in zip(values.tolist(), starts, ends, strict=True)]
 
-    def transpose(self, word: Array) -> Array:
-        """Sorted pairs (a, b) as sorted pairs (b, a).
+    def split_pairs(self, key: Array, first: Array, second: Array) -> list[tuple[int, Array]]:
+        """The distinct pairs of each key, sorted. Cost: a sort."""
+        return self.module.split_pairs(self, key, first, second)
 
-        A stable sort by b is enough; with few distinct b it is a linear one on 16-bit ranks.
-        """
-        if len(word) >= MANY:
-            major = word & LOW
-            values = self.distinct(major)
-            if len(values) < RADIX and len(values) * 4 < len(word):
-                order = self.differences.stable_order(self.rank(values, major))
-                return (major << SHIFT | word >> SHIFT)[order]
-        return self.xp.sort(word << SHIFT | word >> SHIFT)
+    def transpose(self, word: Array) -> Array:
+        """Sorted pairs (a, b) as sorted pairs (b, a)."""
+        return self.module.transpose(word)
 
     def blocks(self, parts: Sequence[Array]) -> Iterator[Array]:
         """Arrays in pieces that stay in the cache, and whose temporaries need no fresh memory."""
-        size = self.differences.block
+        size = self.module.block
         for part in parts:
             for start in range(0, len(part), size):
                 yield part[start : start + size]
@@ -171,28 +150,32 @@ class Arrays:
 
     def contains(self, rows: Words, keys: Words) -> Array:
         """For each key, whether it is one of the sorted rows."""
-        count = len(rows[0])
-        if not count or not len(keys[0]):
+        if not len(rows[0]) or not len(keys[0]):
             return self.xp.zeros(len(keys[0]), bool)
         if len(rows) > 1:
-            low, high = self._narrow(rows, keys, None)
+            low, high = self.module.narrow(rows, keys, None)
             return low < high
-        row, key = rows[0], keys[0]
-        if len(key) > MANY and not bool((key[1:] >= key[:-1]).all()):
-            order = self.xp.argsort(key)
-            out = self.xp.empty(len(key), bool)
-            out[order] = self._contains_sorted(row, key[order])
-            return out
-        return self._contains_sorted(row, key)
+        return self.module.contains(rows[0], keys[0])
 
-    def _contains_sorted(self, row: Array, key: Array) -> Array:
-        at = self.xp.searchsorted(row, key)
-        at[at == len(row)] = 0
-        return row[at] == key
+    def lacks(self, rows: Words, keys: Words) -> Array:
+        """For each key, whether it is none of the sorted rows."""
+        if len(rows) == 1 and len(rows[0]) and len(keys[0]):
+            return self.module.lacks(rows[0], keys[0])
+        return ~self.contains(rows, keys)
+
+    def within(self, rows: Words, others: Words) -> Words:
+        """Those of sorted distinct rows that are among others, which are sorted and distinct too."""
+        return self.chosen(rows, self.among(rows, others))
+
+    def without(self, rows: Words, others: Words) -> Words:
+        """Those that are not."""
+        if self.module.whole or len(others[0]) >= len(rows[0]):
+            return self.chosen(rows, self.lacks(others, rows))
+        return self.chosen(rows, ~self.among(rows, others))
 
     def among(self, rows: Words, others: Words) -> Array:
         """Which of these sorted distinct rows are among others, which are sorted and distinct too. Searches for the fewer."""
-        if len(others[0]) >= len(rows[0]):
+        if self.module.whole or len(others[0]) >= len(rows[0]):
             return self.contains(others, rows)
         mask = self.xp.zeros(len(rows[0]), bool)
         at, there = self.places(rows, others)
@@ -202,114 +185,42 @@ class Arrays:
     def places(self, rows: Words, keys: Words) -> tuple[Array, Array]:
         """For each key, a place among the sorted rows, which are not none, and whether it stands there."""
         if len(rows) == 1:
-            at = self.xp.searchsorted(rows[0], keys[0])
-            at[at == len(rows[0])] = 0
-            return at, rows[0][at] == keys[0]
-        low, high = self._narrow(rows, keys, None)
+            return self.module.places(rows[0], keys[0])
+        low, high = self.module.narrow(rows, keys, None)
         return self.xp.minimum(low, len(rows[0]) - 1), low < high
 
     def find_ranges(self, rows: Words, columns: Sequence[Column], count: int) -> tuple[Array, Array]:
         """For each of `count` keys (the first columns of a row), where its rows start and end."""
         whole, half = divmod(len(columns), 2)
         if whole == 0:
-            return self._prefix_ranges(rows[0], columns[0])
+            return self.module.ranges(rows[0], columns[0])
         keys = self.pack(columns[: 2 * whole], count)
-        last = columns[-1] if half else None
-        return self._narrow(rows, keys, last)
+        return self.module.narrow(rows, keys, self.spread(columns[-1], count) if half else None)
 
-    def _prefix_ranges(self, row: Array, value: Array) -> tuple[Array, Array]:
-        xp = self.xp
-        if len(value) > MANY:
-            top = int(row[-1] >> SHIFT) + 2 if len(row) else 1
-            if len(row) + top < 16 * len(value):
-                starts = xp.zeros(top + 1, np.int64)
-                xp.cumsum(xp.bincount((row >> SHIFT).astype(np.int64), minlength=top), out=starts[1:])
-                at = xp.minimum(value, U64(top - 1)).astype(np.int64)
-                return starts[at], starts[at + 1]
-            if not bool((value[1:] >= value[:-1]).all()):
-                order = xp.argsort(value)
-                low, high = self._prefix_ranges_sorted(row, value[order])
-                back = xp.empty_like(order)
-                back[order] = xp.arange(len(order))
-                return low[back], high[back]
-        return self._prefix_ranges_sorted(row, value)
+    def find_range(self, rows: Words, values: Sequence[Any]) -> tuple[int, int]:
+        """The same for one key of scalars."""
+        if len(values) == 1:
+            return self.module.range_of(rows[0], values[0])
+        low, high = self.find_ranges(rows, [self.xp.asarray([int(v)], dtype=U64) for v in values], 1)
+        return int(low[0]), int(high[0])
 
-    def _prefix_ranges_sorted(self, row: Array, value: Array) -> tuple[Array, Array]:
-        key = value << SHIFT
-        return self.xp.searchsorted(row, key), self.xp.searchsorted(row, key | LOW, side="right")
+    def spread(self, column: Column, count: int) -> Array:
+        """A column, or a scalar as a column."""
+        return column if getattr(column, "ndim", 0) else self.xp.full(count, column, U64)
 
-    def _narrow(self, rows: Words, keys: Words, last: Column | None) -> tuple[Array, Array]:
-        """Ranges of rows that start with the key words and then, if `last` is given, with that id in the next word."""
-        low = self.xp.searchsorted(rows[0], keys[0])
-        high = self.xp.searchsorted(rows[0], keys[0], side="right")
-        for row, key in zip(rows[1 : len(keys)], keys[1:], strict=True):
-            low, high = self._bisect(row, low, high, key, False), self._bisect(row, low, high, key, True)
-        if last is not None:
-            key = self.xp.zeros(len(keys[0]), U64) | last << SHIFT
-            row = rows[len(keys)]
-            low, high = self._bisect(row, low, high, key, False), self._bisect(row, low, high, key | LOW, True)
-        return low, high
+    def numbers(self, values: Sequence[Any]) -> list[int]:
+        """Sums that were made one by one. Cost: one wait."""
+        listed: list[int] = self.module.host(self.xp.stack(list(values))).tolist() if values else []
+        return listed
 
-    def _bisect(self, row: Array, low: Array, high: Array, key: Array, right: bool) -> Array:
-        """Binary search inside a range per key, all at once."""
-        low, high = low.copy(), high.copy()
-        last = max(len(row) - 1, 0)
-        while bool((open_ := low < high).any()):
-            middle = (low + high) >> 1
-            value = row[self.xp.minimum(middle, last)]
-            go = open_ & ((value <= key) if right else (value < key))
-            low = self.xp.where(go, middle + 1, low)
-            high = self.xp.where(open_ & ~go, middle, high)
-        return low
+    def fetch(self, columns: Mapping[str, Array]) -> dict[str, Array]:
+        """Columns of one length on the host. Cost: one wait."""
+        return self.module.fetch(columns)
+
+    def row(self, columns: Mapping[str, Array]) -> dict[str, Any]:
+        """The only row of a table, as scalars."""
+        return {name: column[0] for name, column in self.fetch(columns).items()}
 
     def expand(self, low: Array, high: Array) -> tuple[Array, Array]:
         """For ranges, the number of each range and the index of each element in them."""
-        counts = high - low
-        number = self.differences.repeat(counts)
-        ends = self.xp.cumsum(counts)
-        index = self.xp.arange(len(number)) + (low - (ends - counts))[number]
-        return number, index
-
-
-class Differences:
-    """What NumPy and CuPy spell differently, one method each."""
-
-    def __init__(self, xp: Any) -> None:
-        self.xp = xp
-        self.numpy = xp is np
-        self.block = 1 << 17 if self.numpy else 1 << 40
-        """How much is worked on at a time: a CPU likes what fits its cache, a GPU whole arrays."""
-
-    def sort(self, values: Array) -> Array:
-        """For what comes in sorted runs: NumPy's stable sort merges them; CuPy's only sort is a radix sort."""
-        return np.sort(values, kind="stable") if self.numpy else self.xp.sort(values)
-
-    def stable_order(self, values: Array) -> Array:
-        return np.argsort(values, kind="stable") if self.numpy else self.xp.argsort(values)
-
-    def lexsort(self, words: Words) -> Array:
-        return self.xp.lexsort(words[::-1]) if self.numpy else self.xp.lexsort(self.xp.stack(words[::-1]))
-
-    def count_at(self, values: Array, at: Array) -> None:
-        """Add one at each of these places, as often as it is named."""
-        if self.numpy:
-            np.add.at(values, at, U64(1))
-        else:
-            self.xp.add.at(values, at, U64(1))
-
-    def greatest(self, values: Array, starts: Array) -> Array:
-        """The greatest value of each group; groups follow each other, and none is empty."""
-        if self.numpy:
-            return np.maximum.reduceat(values, starts) if len(starts) else values
-        group = self.xp.zeros(len(values), np.int64)
-        group[starts[1:]] = 1
-        order = self.lexsort((self.xp.cumsum(group), values))
-        return values[order][self.xp.append(starts[1:], len(values)) - 1]
-
-    def repeat(self, counts: Array) -> Array:
-        """0 repeated counts[0] times, 1 repeated counts[1] times, …"""
-        if self.numpy:
-            return np.repeat(np.arange(len(counts)), counts)
-        ends = self.xp.cumsum(counts)
-        total = int(ends[-1]) if len(counts) else 0
-        return self.xp.searchsorted(ends, self.xp.arange(total), side="right")
+        return self.module.expand(low, high)

@@ -67,5 +67,5 @@ def gathered(keys: Sequence[int], relations: Mapping[Key, Relation]) -> Relation
     xp = arrays.xp
     words = xp.concatenate([relations[key].rows()[0] for key in keys])
     counts = xp.asarray([relations[key].count for key in keys])
-    predicate = xp.asarray(keys, dtype=U64)[arrays.differences.repeat(counts)]
+    predicate = xp.asarray(keys, dtype=U64)[arrays.module.repeat(counts)]
     return Relation(Run(arrays, 3, arrays.pack([predicate, words >> SHIFT, words & LOW], len(words))))

@@ -14,14 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from evergraph.engines.arrays import U64, Array, Arrays, Words
+from evergraph.engines.arrays import Array, Arrays, Words
 from evergraph.engines.delta import Delta
 from evergraph.engines.kernel import Kernel, Relations
 from evergraph.engines.relation import Relation, Run
 from evergraph.plan.model import Key, PlanRule
 from evergraph.plan.schedule import Component, Task
+
+if TYPE_CHECKING:
+    from evergraph.engines.near import Near
 
 Deltas = dict[Key, Run]
 
@@ -35,10 +38,12 @@ class Sieve(Protocol):
 class Fixpoint:
     """The relations of one shard, and the loop that closes them."""
 
-    def __init__(self, kernel: Kernel, relations: dict[Key, Relation], sieve: Sieve | None = None) -> None:
+    def __init__(
+        self, kernel: Kernel, relations: dict[Key, Relation], sieve: Sieve | None = None, near: Near | None = None
+    ) -> None:
         self.kernel, self.arrays = kernel, kernel.arrays
         self.relations = relations
-        self.sieve = sieve
+        self.sieve, self.near = sieve, near
         self.before: dict[Key, Relation] = {}
         """Relations as they were when this closure began, for those that have changed."""
         self.arrived = Arrivals()
@@ -70,6 +75,9 @@ class Fixpoint:
     def close(self, components: Iterable[Component], full: bool) -> None:
         """Draw every consequence: of all facts (`full`), or of those that arrived."""
         for component in components:
+            if self.near is not None and self.near.takes(self, component):
+                self.near.close(self, component, full)
+                continue
             if full:
                 fed = self._evaluate_fully(component)
             elif self._concerned(component):
@@ -170,8 +178,13 @@ class Fixpoint:
     def _add(self, key: Key, run: Run) -> None:
         """Add rows that are not there."""
         relation = self.relations.get(key)
-        self.before.setdefault(key, relation if relation is not None else self._empty(run.arity))
+        self.arrive(key, run)
         self.relations[key] = relation.add(run) if relation is not None else Relation(run)
+
+    def arrive(self, key: Key, run: Run) -> None:
+        """Note that rows come, before they are there."""
+        relation = self.relations.get(key)
+        self.before.setdefault(key, relation if relation is not None else self._empty(run.arity))
         self.arrived.add(key, run)
 
     def _empty(self, arity: int) -> Relation:
@@ -280,4 +293,4 @@ def turned_negations(rule: PlanRule, changed: Relations) -> Iterator[PlanRule]:
 
 def head_limit(kernel: Kernel, task: Task) -> Array | None:
     """The predicates to which a task limits a variable head."""
-    return None if task.heads is None else kernel.xp.asarray(sorted(task.heads), dtype=U64)
+    return None if task.heads is None else kernel.limit(task.heads)

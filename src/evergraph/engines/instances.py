@@ -41,7 +41,8 @@ class Heads:
         """For each head, given its rank, how many of its instances count."""
         xp = kernel.xp
         below = xp.zeros(len(self.tops) + 1, U64)
-        xp.cumsum(self.tops < xp.repeat(ranks, self.ends - self.starts), out=below[1:])
+        of_head = ranks[kernel.arrays.module.repeat(self.ends - self.starts)]
+        below[1:] = xp.cumsum(self.tops < of_head)
         return below[self.ends] - below[self.starts]
 
 
@@ -73,7 +74,7 @@ class Instances(Found):
         for key, parts in self.rows.items():
             words = tuple(arrays.xp.concatenate(w) for w in zip(*(words for _, words in parts), strict=True))
             tops = arrays.xp.concatenate(self.tops[key])
-            order = arrays.differences.lexsort((*words, tops))
+            order = arrays.module.lexsort((*words, tops))
             rows, starts = arrays.groups(tuple(w[order] for w in words))
             ends = arrays.xp.append(starts[1:], len(tops))
             yield key, Heads(rows, tops[order], starts, ends)

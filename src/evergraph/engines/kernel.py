@@ -37,6 +37,8 @@ MANY, MANY_ROWS = 256, 10**6
 """A source of this many relations is taken for one of so many rows, without asking each."""
 GATHER_FROM, GATHER_ROWS = 64, 256
 """From so many relations of so many rows at most, on average, an atom that reads them all reads them as one."""
+ON_HOST = Arrays()
+"""For tables that are cut where the host can see them."""
 ONE_BY_ONE = 2
 """Up to so many rows are taken one by one when a variable predicate is cut: slices cost less than searches."""
 
@@ -50,10 +52,11 @@ class Values(Protocol):
 class Kernel:
     def __init__(self, arrays: Arrays, values: Values | None = None) -> None:
         self.arrays, self.xp = arrays, arrays.xp
-        self.values = values
+        self.values: Values | None = arrays.module.values(values)
         self.derivations = 0
         self.examined = 0
         """Facts that joins have looked at."""
+        self._limits: dict[frozenset[int], Array] = {}
         self.names: Names | None = None
         """What stands for what, where equality is by representatives: a comparison holds of a clique if it does of a name."""
 
@@ -138,10 +141,15 @@ class Kernel:
             keep &= self.values.compare(one.operator, *sides)
         return keep
 
+    def limit(self, heads: frozenset[int]) -> Array:
+        """Predicates, in order. Cost: their number, once."""
+        if heads not in self._limits:
+            self._limits[heads] = self.xp.asarray(sorted(heads), dtype=U64)
+        return self._limits[heads]
+
     def spread(self, table: Table, term: Value) -> Array:
         """A column of a table, or one value as a column."""
-        value = table.value(term)
-        return value if getattr(value, "ndim", 0) else self.xp.full(table.count, value, U64)
+        return self.arrays.spread(table.value(term), table.count)
 
     def _emit(self, head: PlanAtom, emit: Emit, table: Table) -> None:
         words = self.arrays.pack([table.value(a) for a in head.args], table.count)
@@ -203,7 +211,7 @@ class _Evaluation:
             if not all(map(table.binds, self._variables(check))):
                 later.append(check)
             elif table.count:
-                table = table.take(self._mask(table, check))
+                table = self._where(table, self._mask(table, check))
         if table.count:
             self._extend(table, body, later)
 
@@ -224,7 +232,7 @@ class _Evaluation:
         place = self._only_asked(table, atom, needed)
         if place is not None:
             found = self._exist(table, atom, source, place)
-            self._go_on(table, table.take(found), needed, rest, checks)
+            self._go_on(table, self._where(table, found), needed, rest, checks)
             return
         triples = self._triples(table, atom, source)
         if triples is None:
@@ -234,6 +242,11 @@ class _Evaluation:
             return
         for key, part in self._by_predicate(table, atom, source):
             self._go_on(part, self._join(part, atom.args, source[key], needed), needed, rest, checks)
+
+    def _where(self, table: Table, mask: Array) -> Table:
+        """The rows of a table that a mask marks."""
+        keep = self.arrays.module.where(mask)
+        return table if keep is None else table.take(keep)
 
     def _go_on(self, table: Table, joined: Table, needed: frozenset[str], rest: Body, checks: list[Check]) -> None:
         """With what a join made of a table."""
@@ -293,34 +306,35 @@ class _Evaluation:
             for key in [k for k in source if isinstance(k, int)]:
                 yield key, Table(table.count, table.columns, {**table.fixed, variable: U64(key)})
         elif getattr(bound, "ndim", 0):
-            yield from self._by_value(table, variable, bound, source)
+            yield from self._by_value(table, variable, source)
         elif int(bound) in source:
             yield int(bound), table
 
-    def _by_value(self, table: Table, variable: str, column: Array, source: Relations) -> Iterable[tuple[int, Table]]:
+    def _by_value(self, table: Table, variable: str, source: Relations) -> Iterable[tuple[int, Table]]:
         """The table cut by the values of one column, for those values that name a relation of the source.
 
         A part of one row becomes fixed bindings, so that what follows is a slice and not a search.
         """
-        if len(column) > 4 * len(source):
-            present = self.xp.asarray(sorted(k for k in source if isinstance(k, int)), dtype=U64)
-            table = table.take(self.arrays.contains((present,), (column,)))
-            column = table.columns[variable]
-        if not len(column):
+        near = table.count <= self.arrays.module.near
+        arrays, columns = (ON_HOST, self.arrays.fetch(table.columns)) if near else (self.arrays, table.columns)
+        if table.count > 4 * len(source):
+            present = arrays.xp.asarray(sorted(k for k in source if isinstance(k, int)), dtype=U64)
+            kept = arrays.chosen(tuple(columns.values()), arrays.contains((present,), (columns[variable],)))
+            columns = dict(zip(columns, kept, strict=True))
+        if not len(columns[variable]):
             return
-        for value, rows in self.arrays.split(column):
+        for value, rows in arrays.split(columns[variable]):
             if value not in source:
                 continue
-            part = table.take(rows)
-            columns = {v: c for v, c in part.columns.items() if v != variable}
-            fixed = {**part.fixed, variable: U64(value)}
-            if part.count == 1:
-                yield value, Table(1, {}, fixed | {v: c[0] for v, c in columns.items()})
-            elif part.count <= ONE_BY_ONE:
-                for i in range(part.count):
-                    yield value, Table(1, {}, fixed | {v: c[i] for v, c in columns.items()})
+            part = {v: c[rows] for v, c in columns.items()}
+            count = len(part.pop(variable))
+            fixed = {**table.fixed, variable: U64(value)}
+            if count <= ONE_BY_ONE:
+                few = part if near else self.arrays.fetch(part)
+                for i in range(count):
+                    yield value, Table(1, {}, fixed | {v: c[i] for v, c in few.items()})
             else:
-                yield value, Table(part.count, columns, fixed)
+                yield value, Table(count, {v: self.xp.asarray(c) for v, c in part.items()}, fixed)
 
     def _cost(self, table: Table, atom: PlanAtom, source: Relations) -> float:
         """A guess at how many rows the atom adds: its size, a thousandth if its first argument is bound, and a hundredth for
@@ -342,7 +356,7 @@ class _Evaluation:
         if bound is not None and not getattr(bound, "ndim", 0):
             found = source.get(int(bound))
             return found.count if found is not None else 0
-        if bound is not None and table.count < FEW:
+        if bound is not None and table.count < FEW and not self.arrays.module.whole:
             named = [source[value].count for value in set(bound.tolist()) if value in source]
             return sum(named) / max(1, len(named))
         total = sum(r.count for k, r in source.items() if isinstance(k, int)) if len(source) < MANY else MANY_ROWS
@@ -374,7 +388,7 @@ class _Evaluation:
         if all(not getattr(v, "ndim", 0) for v in values):
             key = self.arrays.pack(values, 1)
             return table if bool(relation.contains(key)[0]) else Table(0, {}, {})
-        return table.take(relation.contains(self.arrays.pack(values, table.count)))
+        return self._where(table, relation.contains(self.arrays.pack(values, table.count)))
 
     def _slice(
         self,
@@ -390,19 +404,16 @@ class _Evaluation:
         """The bound arguments are the same in every row: one range of the relation, times the table."""
         low, high = 0, len(run)
         if not keys and minus is None and not again and len(wanted) == 1 and run.arity > 1:
-            return self._product(table, {str(args[wanted[0]]): run.distinct(wanted[0])})
+            return self._product(table, {str(args[wanted[0]]): run.ids(wanted[0])})
         order = order if keys else tuple(range(run.arity))
         words = run.in_order(order)
         if keys:
-            one = [self.xp.asarray([k], dtype=U64) for k in keys]
-            lows, highs = self.arrays.find_ranges(words, one, 1)
-            low, high = int(lows[0]), int(highs[0])
+            low, high = self.arrays.find_range(words, keys)
         if low == high:
             return Table(0, {}, {})
         rows = tuple(w[low:high] for w in words)
         if minus is not None:
-            keep = ~self.arrays.contains(minus.in_order(order), rows)
-            rows = tuple(w[keep] for w in rows)
+            rows = self.arrays.chosen(rows, ~self.arrays.contains(minus.in_order(order), rows))
         columns = {i: self.arrays.column(rows, order.index(i)) for i in {*wanted, *again}}
         if again:
             keep = self._equal(args, columns, again, len(rows[0]))
@@ -426,15 +437,19 @@ class _Evaluation:
     ) -> Table:
         """A range of the relation for each row of the table."""
         words = run.in_order(order)
-        full = [k if getattr(k, "ndim", 0) else self.xp.full(table.count, k, U64) for k in keys]
+        full = [self.arrays.spread(k, table.count) for k in keys]
         low, high = self.arrays.find_ranges(words, full, table.count)
         if not wanted and minus is None and not again:
-            return table.take(high > low)
+            return self._where(table, high > low)
         number, index = self.arrays.expand(low, high)
+        if len(wanted) == 1 and minus is None and not again:
+            out = table.take(number)
+            out.columns[str(args[wanted[0]])] = self.arrays.column_at(words, order.index(wanted[0]), index)
+            return out
         rows = tuple(w[index] for w in words)
         if minus is not None:
-            keep = ~self.arrays.contains(minus.in_order(order), rows)
-            number, rows = number[keep], tuple(w[keep] for w in rows)
+            kept = self.arrays.chosen((number, *rows), ~self.arrays.contains(minus.in_order(order), rows))
+            number, rows = kept[0], kept[1:]
         columns = {i: self.arrays.column(rows, order.index(i)) for i in {*wanted, *again}}
         if again:
             keep = self._equal(args, columns, again, len(number))
@@ -460,7 +475,7 @@ class _Evaluation:
     def _product(self, table: Table, columns: dict[str, Array]) -> Table:
         size = len(next(iter(columns.values()))) if columns else 1
         if table.count == 1:
-            fixed = {**table.fixed, **{v: c[0] for v, c in table.columns.items()}}
+            fixed = {**table.fixed, **self.arrays.row(table.columns)}
             return Table(size, columns, fixed)
         number = self.xp.arange(table.count * size)
         out = table.take(number // size)

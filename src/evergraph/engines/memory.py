@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from evergraph.engines.base import Change, Closed, Difference, Facts, Keep, Missed, Which, by_name, columns_of
+from evergraph.engines.arrays import Arrays
+from evergraph.engines.base import STEP, Change, Closed, Difference, Facts, Keep, Missed, Which, by_name, columns_of
 from evergraph.engines.changes import Changed, Held, changes
 from evergraph.engines.holding import Holding, Still
 from evergraph.engines.marks import Counted, Marks
@@ -17,6 +18,7 @@ from evergraph.engines.overlap.proved import ProvedOverlap
 from evergraph.engines.overlap.steps import Overlap
 from evergraph.engines.relation import Relation, Run, alike
 from evergraph.engines.shard import Shard
+from evergraph.engines.state import State
 from evergraph.engines.tally import tally
 from evergraph.engines.upkeep import Upkeep
 from evergraph.engines.waves import Waves
@@ -43,6 +45,10 @@ class MemoryEngine(Holding):
         """Whether the rules have been run at all."""
         self._recomputed = False
         self._given: dict[Key, int] = {}
+        self._ceased: dict[Key, Run] = {}
+        """Facts that have ceased to be explicit in this update."""
+        self._may_come = False
+        """Whether facts have been given in this update, or consequences put in place."""
         self._told: set[Key] = set()
         """Relations of which facts have become explicit in this update, or ceased to be, or have been derived by closing."""
         self._upkeep: Upkeep | Waves | LocalOverlap | None = None
@@ -59,16 +65,45 @@ class MemoryEngine(Holding):
         out._closed = self._closed
         return out
 
+    @property
+    def arrays(self) -> Arrays:
+        return self.shard.arrays
+
+    def state(self) -> State:
+        """All that is held, between updates. Cost: the number of relations."""
+        shard = self.shard
+        held = Held(dict(shard.relations), dict(shard.explicit))
+        return State(shard.arrays, shard.plan, held, shard.marks, self._closed)
+
+    def resume(self, state: State) -> None:
+        """Hold that, and nothing else. Cost: the relations; where the schema is another, linear in that."""
+        shard, schedulers = self.shard, self.shard.schedulers
+        marks = dict(state.marks) if state.marks is not None else None
+        same = state.plan is shard.plan
+        shard.restore(state.plan, dict(state.facts.all), dict(state.facts.explicit), marks)
+        shard.schedulers = schedulers if same else shard.schedulers
+        self._closed = state.closed
+        if state.closed:
+            for scheduler in shard.schedulers:
+                scheduler.schedule({}, True)
+
     # -- updates -----------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
         self._saved = (dict(self.shard.relations), dict(self.shard.explicit))
         self._before = (self.shard.plan, self._saved)
         self._saved_marks = self.shard.marks
-        self._recomputed = False
+        self._recomputed = self._may_come = False
+        self._given, self._ceased = {}, {}
         self._upkeep, self._missed = None, Missed()
         self._told = set()
         self.shard.begin()
+
+    def step(self, expected: int) -> int:
+        return STEP
+
+    def place(self, expected: int | None) -> str:
+        return ""
 
     def adopt(self, plan: Plan) -> None:
         """Cost: the compiled rules, the rows of new parameter relations, and the instances of new helper relations."""
@@ -97,6 +132,7 @@ class MemoryEngine(Holding):
         there = sum(len(r) for key, r in self.shard.relations.items() if not hidden(key))
         runs = self.shard.runs(facts)
         self._told |= runs.keys()
+        self._may_come |= bool(runs)
         self._given = self.shard.insert(runs)
         if isinstance(self._upkeep, Upkeep | Waves):
             self._upkeep.touched |= self._given.keys()
@@ -114,8 +150,7 @@ class MemoryEngine(Holding):
             self._upkeep = Upkeep(shard, self._saved[0])
         runs = shard.runs(facts)
         self._told |= runs.keys()
-        self._upkeep.doubtful = shard.retract(runs)
-        doubtful = self._upkeep.doubtful
+        self._upkeep.doubtful = doubtful = self._ceased = shard.retract(runs)
         missed = {k: run.without(doubtful.get(k)) for k, run in runs.items() if len(run) > len(doubtful.get(k, ()))}
         there = {k: int(shard.relations[k].contains(r.words).sum()) if k in shard.relations else 0 for k, r in missed.items()}
         self._missed = Missed(sum(map(len, missed.values())) - sum(there.values()), sum(there.values()))
@@ -146,7 +181,7 @@ class MemoryEngine(Holding):
 
     def replace(self, plus: Facts, minus: Facts) -> None:
         shard = self.shard
-        self._recomputed = True
+        self._recomputed = self._may_come = True
         for key, run in shard.runs(minus).items():
             shard.relations[key] = shard.relations[key].remove(run.within(shard.relations[key]))
         shard.fixpoint.insert(shard.runs(plus))
@@ -170,6 +205,10 @@ class MemoryEngine(Holding):
     def counted(self) -> bool:
         return self.shard.marks is not None
 
+    @property
+    def counted_by(self) -> str:
+        return self.shard.plan.fingerprint if self.counted else ""
+
     def count(self) -> int:
         shard, trace = self.shard, self.shard.fixpoint.trace
         assert trace is not None
@@ -187,6 +226,10 @@ class MemoryEngine(Holding):
             added = {k: len(r) - len(explicit.get(k, ())) for k, r in shard.explicit.items() if not hidden(k)}
             return Change(self._arrivals(before, added))
         upkeep, self._upkeep = self._upkeep, None
+        if self._only_less(upkeep):
+            if isinstance(upkeep, Waves):
+                upkeep.settle()
+            return Change(deleted=self._departures(before, explicit))
         if isinstance(upkeep, LocalOverlap):
             came, went, became, ceased = upkeep.changes()
         else:
@@ -196,6 +239,30 @@ class MemoryEngine(Holding):
         if isinstance(upkeep, Waves | LocalOverlap):
             upkeep.settle()
         return Change(self._difference(became, came, shard.explicit), self._difference(ceased, went, explicit))
+
+    def _only_less(self, upkeep: Upkeep | Waves | LocalOverlap | None) -> bool:
+        """Whether nothing can have come: facts were taken away and none given, and rules do not negate."""
+        if not self._ceased or self._may_come or isinstance(upkeep, LocalOverlap):
+            return False
+        return not any(rule.negated for rules in self.shard.plan.strata for rule in rules.rules)
+
+    def _departures(self, before: dict[Key, Relation], explicit: dict[Key, Relation]) -> Difference:
+        """The change when nothing came: as many facts went as there are less. Cost: a search for each that was taken away."""
+        arrays, now, given = self.arrays, dict(self.shard.relations), self.shard.explicit
+        keys = [key for key, relation in before.items() if not (hidden(key) or alike(relation, now.get(key)))]
+        runs = {key: run for key, run in self._ceased.items() if not hidden(key)}
+        ceased = {key: len(run) for key, run in runs.items()}
+        stay = [now[key].contains(run.words).sum() for key, run in runs.items() if key in now]
+        still = dict(zip((key for key in ceased if key in now), arrays.numbers(stay), strict=True))
+        went = {key: len(before[key]) - len(now.get(key, ())) for key in keys}
+        derived = {key: went.get(key, 0) - ceased.get(key, 0) + still.get(key, 0) for key in went.keys() | ceased.keys()}
+        less = {key: len(explicit[key]) - len(given.get(key, ())) for key in ceased}
+
+        def rows() -> Facts:
+            gone = {key: self._less(before[key], now.get(key)) for key in keys}
+            return columns_of({key: run for key, run in gone.items() if len(run)})
+
+        return Difference(by_name(less), by_name(derived), rows)
 
     def _difference(self, changed: dict[Key, Run], runs: dict[Key, Run], explicit: dict[Key, Relation]) -> Difference:
         """Facts that came or went, and among all facts those that became or ceased to be explicit."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from evergraph.engines.base import Change, Closed, Counts, Difference, Facts, Keep, Missed, Which
+from evergraph.engines.base import STEP, Change, Closed, Counts, Difference, Facts, Keep, Missed, Which
 from evergraph.engines.changes import Changed, Held, changes
 from evergraph.engines.marks import Counted
 from evergraph.engines.relation import Relation
@@ -45,6 +45,12 @@ class ReferenceEngine:
 
     def begin(self) -> None:
         self._saved, self._missed, self._before = (set(self.explicit), set(self.facts)), Missed(), self.plan
+
+    def step(self, expected: int) -> int:
+        return STEP
+
+    def place(self, expected: int | None) -> str:
+        return ""
 
     def adopt(self, plan: Plan) -> None:
         self.plan = plan
@@ -89,6 +95,8 @@ class ReferenceEngine:
 
     def forget_derived(self, counting: bool = False) -> None:
         self.facts = set(self.explicit)
+
+    counted_by = ""
 
     @property
     def counted(self) -> bool:

@@ -30,7 +30,7 @@ Order = tuple[int, ...]
 class Run:
     """An immutable sorted set of rows, in one or more column orders."""
 
-    __slots__ = ("_orders", "arity", "arrays", "count", "words")
+    __slots__ = ("__weakref__", "_orders", "arity", "arrays", "count", "words")
 
     def __init__(self, arrays: Arrays, arity: int, words: Words, orders: dict[Order, Words] | None = None) -> None:
         self.arrays, self.arity, self.words, self.count = arrays, arity, words, len(words[0])
@@ -66,15 +66,25 @@ class Run:
         """The distinct ids of one column, in order."""
         for order, words in self._orders.items():
             if order[0] == position:
-                return self.arrays.distinct_sorted(self.arrays.column(words, 0))
+                return self.arrays.distinct_first(words)
         return self.arrays.distinct(self.column(position))
+
+    def ids(self, position: int) -> Array:
+        """The ids of one column, each of them once where that costs less than a sort."""
+        if self.arrays.module.whole and all(order[0] != position for order in self._orders):
+            return self.column(position)
+        return self.distinct(position)
 
     def contains(self, keys: Words) -> Array:
         return self.arrays.contains(self.words, keys)
 
+    def lacks(self, keys: Words) -> Array:
+        return self.arrays.lacks(self.words, keys)
+
     def where(self, mask: Array) -> Run:
         """The rows that a mask marks."""
-        return Run(self.arrays, self.arity, tuple(w[mask] for w in self.words))
+        words = self.arrays.chosen(self.words, mask)
+        return self if words[0] is self.words[0] else Run(self.arrays, self.arity, words)
 
     def within(self, other: Run | Relation) -> Run:
         """The rows that are in another set."""
@@ -82,7 +92,7 @@ class Run:
 
     def without(self, other: Run | Relation | None) -> Run:
         """The rows that are not."""
-        return self if other is None else self.where(~other.contains(self.words))
+        return self if other is None else self.where(other.lacks(self.words))
 
     def merge(self, other: Run) -> Run:
         """The union with a disjoint run, in every order that this one has."""
@@ -94,12 +104,8 @@ class Run:
 
         Cost: a search for each row of the smaller, and a copy.
         """
-        orders = {}
-        for order, words in self._orders.items():
-            mask = self.arrays.among(words, other.in_order(order))
-            mask = mask if keep else ~mask
-            orders[order] = tuple(w[mask] for w in words)
-        return self._with(orders)
+        choose = self.arrays.within if keep else self.arrays.without
+        return self._with({order: choose(words, other.in_order(order)) for order, words in self._orders.items()})
 
     def _with(self, orders: dict[Order, Words]) -> Run:
         natural = tuple(range(self.arity))
@@ -109,7 +115,7 @@ class Run:
 class Relation:
     """An immutable set of rows under small changes."""
 
-    __slots__ = ("arity", "base", "count", "minus", "plus")
+    __slots__ = ("__weakref__", "arity", "base", "count", "minus", "plus")
 
     def __init__(self, base: Run, plus: Run | None = None, minus: Run | None = None) -> None:
         self.base, self.plus, self.minus, self.arity = base, plus, minus, base.arity
@@ -136,10 +142,15 @@ class Relation:
             found |= self.plus.contains(keys)
         return found
 
+    def lacks(self, keys: Words) -> Array:
+        """For each row, whether it is not there."""
+        if self.minus is None and self.plus is None:
+            return self.base.arrays.lacks(self.base.words, keys)
+        return ~self.contains(keys)
+
     def new(self, words: Words) -> Words:
         """Those of these sorted rows that are not in the relation."""
-        fresh = ~self.contains(words)
-        return words if bool(fresh.all()) else tuple(w[fresh] for w in words)
+        return self.base.arrays.chosen(words, self.lacks(words))
 
     def novel(self, parts: Sequence[Words]) -> Run:
         """The distinct rows of all parts that are not in the relation. Cost: a sort; less where a bitmap does."""
@@ -148,6 +159,8 @@ class Relation:
             if run is not None:
                 return run
         arrays = self.base.arrays
+        if self.plus is None and self.minus is None:
+            return Run(arrays, self.arity, arrays.fresh(parts, self.base.words))
         return Run(arrays, self.arity, self.new(arrays.unique(parts)))
 
     def _novel_pairs(self, parts: Sequence[Array]) -> Run | None:
@@ -158,7 +171,7 @@ class Relation:
         """
         arrays = self.base.arrays
         count = sum(map(len, parts))
-        if count < BITMAP_FROM:
+        if count < BITMAP_FROM or not arrays.module.bitmaps:
             return None
         width = max(int(part.max() >> SHIFT) for part in parts) + 1
         values = arrays.distinct(arrays.xp.concatenate([arrays.distinct(b & LOW) for b in arrays.blocks(parts)]))
@@ -166,7 +179,7 @@ class Relation:
             return None
         marks = arrays.xp.zeros(len(values) * width, bool)
         for block in arrays.blocks(parts):
-            marks[arrays.rank(values, block & LOW).astype(np.int64) * width + (block >> SHIFT).astype(np.int64)] = True
+            marks[arrays.module.rank(values, block & LOW).astype(np.int64) * width + (block >> SHIFT).astype(np.int64)] = True
         for run, minus in self.parts():
             words = run.in_order((1, 0))
             low, high = arrays.find_ranges(words, [values], len(values))
@@ -179,7 +192,7 @@ class Relation:
         found = arrays.xp.flatnonzero(marks)
         row = found // width
         major, minor = values[row], (found - row * width).astype(U64)
-        natural = arrays.differences.sort(minor << SHIFT | major)
+        natural = arrays.module.sort(minor << SHIFT | major)
         return Run(arrays, 2, (natural,), {(1, 0): (major << SHIFT | minor,)})
 
     def add(self, run: Run) -> Relation:
@@ -202,12 +215,24 @@ class Relation:
             run, plus = run.filter(plus, keep=False), plus.filter(run, keep=False)
         return self._settle(plus, self.minus.merge(run) if self.minus is not None else run)
 
+    def take(self, run: Run) -> tuple[Relation, Run]:
+        """Without these rows, some of which may not be there; and those that were."""
+        module, base = self.base.arrays.module, self.base
+        many = len(run) * MERGE_FRACTION * module.eager(len(base)) > len(base)
+        if many and module.whole and self.plus is None and self.minus is None:
+            left = base.filter(run, keep=False)
+            if len(base) - len(left) == len(run):
+                return Relation(left), run
+        there = run.within(self)
+        return self.remove(there), there
+
     def _settle(self, plus: Run | None, minus: Run | None) -> Relation:
         plus = plus if plus is not None and len(plus) else None
         minus = minus if minus is not None and len(minus) else None
         size = (plus.count if plus is not None else 0) + (minus.count if minus is not None else 0)
         found = Relation(self.base, plus, minus)
-        return found if size * MERGE_FRACTION <= len(self.base) else found.settled()
+        eager = self.base.arrays.module.eager(len(self.base))
+        return found if size * MERGE_FRACTION * eager <= len(self.base) else found.settled()
 
     def settled(self) -> Relation:
         """The same rows in one run. Cost: linear, unless they are in one already."""
@@ -253,7 +278,7 @@ class Relation:
         if other.minus is not None:
             back = other.minus.words
             mine = self.contains(back)
-            found = arrays.merge(found, other.new(tuple(w[mine] for w in back)))
+            found = arrays.merge(found, other.new(arrays.chosen(back, mine)))
         return found
 
     def columns(self) -> list[Array]:

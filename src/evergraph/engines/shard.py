@@ -16,6 +16,7 @@ from evergraph.engines.base import Closed, Facts
 from evergraph.engines.fixpoint import Deltas, Fixpoint, Sieve
 from evergraph.engines.kernel import Kernel
 from evergraph.engines.marks import Marks
+from evergraph.engines.near import Near
 from evergraph.engines.relation import Relation, Run, run_of
 from evergraph.plan.compile import Plan, helpers_of
 from evergraph.plan.equality import compares
@@ -56,7 +57,8 @@ class Shard:
         self.marks: dict[Key, Marks] | None = None
         """Ranks and counts, where they are kept."""
         self.schedulers = [Scheduler(rules, self) for rules in plan.strata]
-        self.fixpoint = Fixpoint(self.kernel, self.relations, sieve)
+        self.near = Near(xp, plan.values) if self.arrays.module.whole and sieve is None else None
+        self.begin()
 
     # -- facts -------------------------------------------------------------------------------------------------------
 
@@ -71,8 +73,8 @@ class Shard:
                 out[name] = run_of(self.arrays, moved, len(moved[0]) if moved else 1)
                 continue
             subject, predicate, value = moved
-            for key, part in self.arrays.split(predicate):
-                out[key] = run_of(self.arrays, [subject[part], value[part]], 0)
+            for key, pairs in self.arrays.split_pairs(predicate, subject, value):
+                out[key] = Run(self.arrays, 2, (pairs,))
         return {key: run for key, run in out.items() if len(run)}
 
     def insert(self, runs: Deltas) -> dict[Key, int]:
@@ -92,8 +94,7 @@ class Shard:
         for key, run in runs.items():
             known = self.explicit.get(key)
             if known is not None:
-                out[key] = run.within(known)
-                self.explicit[key] = known.remove(out[key])
+                self.explicit[key], out[key] = known.take(run)
         return {key: run for key, run in out.items() if len(run)}
 
     @property
@@ -102,7 +103,7 @@ class Shard:
         return compares(self.plan)
 
     def begin(self) -> None:
-        self.fixpoint = Fixpoint(self.kernel, self.relations, self.sieve)
+        self.fixpoint = Fixpoint(self.kernel, self.relations, self.sieve, self.near)
 
     def restore(
         self,
@@ -241,10 +242,17 @@ class Scheduler:
         now = self._schema()
         return (
             now.keys() != schema.keys()
-            or not all(now[key] is schema[key] or now[key].same(schema[key]) for key in now)
+            or not all(now[key] is schema[key] or self._same(now[key], schema[key]) for key in now)
             or any((key, None) not in schedule.live for key, relation in self.shard.relations.items() if len(relation))
             or not self.classes() <= classes
         )
+
+    def _same(self, one: Relation, other: Relation) -> bool:
+        """Whether both hold the same rows: small ones are compared on the host."""
+        near = self.shard.near
+        if near is not None and len(one) == len(other) <= self.shard.arrays.module.near:
+            one, other = near.here(one), near.here(other)
+        return one.same(other)
 
     def able_after(self, arrived: Mapping[Key, Run]) -> Component:
         """The same when these facts have come and their consequences have not: all rules, if that may change which can fire."""
@@ -272,7 +280,8 @@ class Scheduler:
         if not len(named):
             return []
         found = run.distinct(1)
-        return [int(c) for c in found[self.shard.arrays.contains((named,), (found,))]]
+        listed: list[int] = found[self.shard.arrays.contains((named,), (found,))].tolist()
+        return listed
 
     def classes(self) -> frozenset[int]:
         """Named classes with instances."""
@@ -289,13 +298,16 @@ class Scheduler:
         relation = self.shard.relations.get(atom.relation)
         if relation is None:
             return []
+        if self.shard.near is not None:
+            relation = self.shard.near.here(relation)
         columns = dict(zip(atom.args, relation.columns(), strict=True))
         count = len(relation)
-        mask = self.shard.arrays.xp.ones(count, bool)
+        arrays = relation.base.arrays
+        mask = arrays.xp.ones(count, bool)
         for value, column in zip(atom.args, relation.columns(), strict=True):
             mask &= column == (columns[value] if is_variable(value) else U64(value))
         if not names:
             return [()] if bool(mask.any()) else []
         chosen = [columns[name][mask] for name in names]
-        run = run_of(self.shard.arrays, chosen, len(chosen[0]))
+        run = run_of(arrays, chosen, len(chosen[0]))
         return list(zip(*(run.column(i).tolist() for i in range(len(names))), strict=True))

@@ -123,9 +123,9 @@ class _Tally:
                 there &= top < rank_of(values[at])
                 planes = self.planes.get(key)
                 if planes is not None and values is marks.values:
-                    self.arrays.differences.count_at(planes.values, planes.places[at[there]])
+                    self.arrays.module.add_at(planes.values, planes.places[at[there]], 1)
                 else:
-                    self.arrays.differences.count_at(values, at[there])
+                    self.arrays.module.add_at(values, at[there], 1)
 
 
 class _Planes:
@@ -133,8 +133,8 @@ class _Planes:
 
     def __init__(self, arrays: Arrays, words: Array, values: Array, seconds: Array) -> None:
         self.arrays = arrays
-        which = arrays.rank(seconds, words & LOW)
-        self.order = arrays.differences.stable_order(which)
+        which = arrays.module.rank(seconds, words & LOW)
+        self.order = arrays.module.stable_order(which)
         """Where in the relation each pair stands."""
         self.values = values[self.order]
         self.firsts = words[self.order] >> SHIFT

@@ -1,6 +1,6 @@
 """Which algorithm an update gets. It picks and says why; it has no algorithm of its own.
 
-    stepwise ≈ STEP · D · share        from scratch ≈ D        D = derivations of a closure, share = part of it that is to go
+    stepwise ≈ step · D · share        from scratch ≈ D        D = derivations of a closure, share = part of it that is to go
 
 In words: an explicit fact takes its part of all derivations along, a fact of the schema its part of those of the whole schema:
 one subclass axiom of fifty weighs as much as a fiftieth of the data. A rule weighs as much as so many explicit facts as it has
@@ -31,10 +31,6 @@ from evergraph.plan.model import is_parameter
 from evergraph.rules.model import TRIPLE
 
 ALGORITHMS = ("auto", "recompute", "declarative", "dred", "counting", "backward-forward")
-STEP = 32
-"""How many derivations of a closure one that is taken back takes the time of; half as many where facts are counted."""
-REWRITING_STEP = 48
-"""The same where names have representatives: measured where two per cent of the explicit facts go (`bench equality`)."""
 REWRITING = ("auto", "recompute", "backward-forward")
 """Algorithms that maintain equality by representatives."""
 UNSETTLED = "rules negate, and names may be the same"
@@ -89,8 +85,11 @@ def maintain(
         choice = Choice("recompute", "there are no facts yet")
     elif unsettled(plan) and not first:
         choice = Choice("recompute", UNSETTLED, choice.expected)
+    work = choice.expected if choice.expected is not None else size_of(insert) + size_of(delete)
+    where = engine.place(work if algorithm == "auto" else None)
     outcome = _run(engine, plan, insert, delete, choice, maintenance, progress)
     outcome.expected = choice.expected
+    outcome.reason = f"{outcome.reason}; {where}" if where else outcome.reason
     if first or choice.algorithm == "recompute":
         experience.closure = outcome.derivations
     return outcome
@@ -121,11 +120,7 @@ def _run(
         outcome = count_anew(engine, plan, insert, delete, f"{reason}; facts stay counted")
         outcome.algorithm = "recompute"
         return outcome
-    engine.retract(delete)
-    engine.insert(insert)
-    outcome = recompute(engine, plan, reason)
-    outcome.missed = engine.missed()
-    return outcome
+    return recompute(engine, plan, insert, delete, reason)
 
 
 def choose(engine: Engine, plan: Plan, insert: Facts, delete: Facts, experience: Experience) -> Choice:
@@ -135,7 +130,8 @@ def choose(engine: Engine, plan: Plan, insert: Facts, delete: Facts, experience:
     going, rules = size_of(facts), size_of(delete) - size_of(facts)
     negation = any(rule.negated for rules in plan.strata for rule in rules.rules)
     if not explicit:
-        return Choice("recompute" if delete else "seminaive", "no facts are explicit")
+        goes = delete or (negation and engine.counts(Which.ALL))
+        return Choice("recompute" if goes else "seminaive", "no facts are explicit")
     closure = experience.closure or sum(engine.counts(Which.ALL).values())
     share = _share(engine, plan, facts, explicit)
     if rules:
@@ -146,8 +142,7 @@ def choose(engine: Engine, plan: Plan, insert: Facts, delete: Facts, experience:
         return Choice("seminaive", "insertions only", expected)
     parts = [f"{going:,} of {explicit:,} explicit facts"] * bool(going) + [f"{rules:,} of {plan.size:,} rules"] * bool(rules)
     what = f"{' and '.join(parts)} are to go" if parts else "rules negate: facts may have to go"
-    step = REWRITING_STEP if engine.rewrites else STEP
-    if explicit > SMALL and share * step > (2 if engine.counted else 1):
+    if explicit > SMALL and share * engine.step(expected) > (2 if engine.counted else 1):
         return Choice("recompute", f"{what}: step by step would take longer", closure)
     if engine.rewrites:
         return Choice("backward-forward", what, expected)

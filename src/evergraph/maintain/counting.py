@@ -45,10 +45,8 @@ def counting(
 
 def count_anew(engine: Engine, plan: Plan, insert: Facts, delete: Facts, reason: str) -> Outcome:
     """Derive everything from the explicit facts, and count."""
-    engine.retract(delete)
-    engine.insert(insert)
-    outcome = recompute(engine, plan, reason, counting=True)
-    outcome.algorithm, outcome.missed = "counting", engine.missed()
+    outcome = recompute(engine, plan, insert, delete, reason, counting=True)
+    outcome.algorithm = "counting"
     with outcome.phase("count") as phase:
         phase.facts = engine.count()
     return outcome

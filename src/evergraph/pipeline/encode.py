@@ -75,8 +75,8 @@ def _by_predicate(arrays: Arrays, triples: np.ndarray) -> dict[int, Run]:
     """Sorted pairs of each predicate."""
     subject, predicate, value = triples
     values = arrays.distinct(predicate)
-    rank = arrays.rank(values, predicate)
-    order = arrays.differences.stable_order(rank)
+    rank = arrays.module.rank(values, predicate)
+    order = arrays.module.stable_order(rank)
     edges = [0, *np.cumsum(np.bincount(rank, minlength=len(values))).tolist()]
     found = {}
     for place, key in enumerate(values.tolist()):

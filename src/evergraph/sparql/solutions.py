@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from evergraph.engines.arrays import MANY, SHIFT, Arrays
+from evergraph.engines.arrays import SHIFT, Arrays
+from evergraph.engines.modules import MANY
 from evergraph.errors import UserError
 from evergraph.terms import Ids
 from evergraph.values import Mask

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evergraph.engine_choice import make_engine
+from evergraph.engine_choice import in_process, make_engine
 from evergraph.engines.arrays import U64, Array, Arrays
 from evergraph.engines.base import Engine, Which, together
 from evergraph.engines.changes import Held
@@ -91,14 +91,14 @@ class Dataset(Reading):
         against = why_not_expiry(kg.rules, self._plan, len(self.clocks))
         if self._asked == EXPIRY and against is not None:
             raise against
-        if self._asked == EXPIRY or (self._asked == "auto" and against is None and isinstance(kg._engine, MemoryEngine)):
-            self._sliding: Sliding = self._by_expiry(kg)
+        below = in_process(kg._engine)
+        if self._asked == EXPIRY or (self._asked == "auto" and against is None and isinstance(below, MemoryEngine)):
+            self._sliding: Sliding = self._by_expiry(below)
         else:
-            reason = "asked for" if self._asked != "auto" else against.message if against else f"engine {kg._engine.name}"
-            self._sliding = self._by_updates(kg, reason)
+            reason = "asked for" if self._asked != "auto" else against.message if against else f"engine {below.name}"
+            self._sliding = self._by_updates(kg, below, reason)
 
-    def _by_expiry(self, kg: KnowledgeGraph) -> Sliding:
-        below = kg._engine
+    def _by_expiry(self, below: Engine) -> Sliding:
         if not isinstance(below, MemoryEngine):
             raise UserError("EG606", f"the {below.name} engine does not keep windows by expiry", "use engine='memory'")
         rules = tuple(rule for stratum in self._plan.strata for rule in stratum.rules)
@@ -108,14 +108,14 @@ class Dataset(Reading):
         self._engine = window  # type: ignore[assignment]  # of an engine, what readers ask
         return ByExpiry(window, clock, "rules do not negate, and one clock says when facts end")
 
-    def _by_updates(self, kg: KnowledgeGraph, reason: str) -> Sliding:
-        self._engine = _fork(kg._engine, self._plan, {name: list(rows(0)) for name, rows in kg._builtins.items()})
+    def _by_updates(self, kg: KnowledgeGraph, below: Engine, reason: str) -> Sliding:
+        self._engine = _fork(below, self._plan, {name: list(rows(0)) for name, rows in kg._builtins.items()})
 
         def maintenance() -> Maintenance:
             return Maintenance.of(kg._meant(kg.rules.rules), self._dictionary, self._values)
 
-        below = kg._engine.relations(Which.EXPLICIT)
-        return ByUpdates(self._engine, self._plan, below, self._widths(), self._asked, maintenance, reason)
+        explicit = below.relations(Which.EXPLICIT)
+        return ByUpdates(self._engine, self._plan, explicit, self._widths(), self._asked, maintenance, reason)
 
     def _widths(self) -> dict[str, int]:
         counted = {name: max(1, window.extent // PAGES) for name, window in self.windows.items() if window.counts}

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 class Stretch:
-    def __init__(self, graph: Submitting, engine: OverlappingEngine, algorithm: str, reason: str) -> None:
-        """Begin: the graph is prepared, and nobody else changes it."""
+    def __init__(self, graph: Submitting, engine: OverlappingEngine, algorithm: str, reason: str, named: bool) -> None:
+        """Begin: the graph is prepared, and nobody else changes it. `named` if the algorithm was asked for."""
         self.graph, self.engine, self.algorithm = graph, engine, algorithm
         self.tickets: list[Ticket] = []
         self.outcome = Outcome(algorithm, reason)
@@ -30,6 +30,8 @@ class Stretch:
         self._running: dict[int, list[Ticket]] = {}
         engine.begin()
         try:
+            if where := engine.place(None if named else 0):
+                self.outcome.reason = f"{reason}; {where}"
             if algorithm == "counting" and not engine.counted:
                 with self.outcome.phase("count") as phase:
                     phase.facts = counting(engine, graph._plan, {}, {}, reason).derivations
@@ -86,8 +88,9 @@ class Stretch:
         """Commit, and let readers see it."""
         graph, rules = self.graph, self.graph._same_rules()
         with self.outcome.phase("commit"):
-            version = graph._write("update", self.outcome, rules) if graph._store is not None else None
+            write = graph._to_write("update", self.outcome, rules) if graph._store is not None else None
             change = self.engine.commit()
+            version = write() if write is not None else None
         graph._settle(rules, {}, graph._builtins, graph._literals_seen)
         difference, named = graph._difference, graph._named
         return make_report(self.outcome, self.engine.name, change, ((), ()), (), difference, named, version)

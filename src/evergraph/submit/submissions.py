@@ -250,18 +250,18 @@ class Submissions:
             return ticket, None
         return self._ahead
 
-    def _choose(self, ticket: Ticket, read: Read) -> tuple[str, str] | None:
-        """The algorithm by which an update begins a stretch, and why; None if it has a turn of its own."""
+    def _choose(self, ticket: Ticket, read: Read) -> tuple[str, str, bool] | None:
+        """The algorithm by which an update begins a stretch, why, and whether it was asked for; None if it runs alone."""
         graph, engine = self.graph, self.graph._engine
         if not self._can_overlap(read) or not engine.counts(Which.EXPLICIT):
             return None
         if ticket.algorithm != "auto":
             fits = OVERLAPPING.get(ticket.algorithm) in engine.overlaps
-            return (ticket.algorithm, "asked for") if fits else None
+            return (ticket.algorithm, "asked for", True) if fits else None
         choice = choose(engine, graph._plan, read.insert, read.delete, graph._experience)
         if choice.algorithm == "recompute":
             return None
-        return ("counting" if engine.counted else "dred"), choice.reason
+        return ("counting" if engine.counted else "dred"), choice.reason, False
 
     def _fits(self, stretch: Stretch, ticket: Ticket, read: Read) -> bool:
         return ticket.algorithm in ("auto", stretch.algorithm) and self._can_overlap(read)

@@ -125,7 +125,7 @@ def _changed(some: Relation, other: Relation, cliques: Array) -> Run:
 
 def products(names: Names, run: Run) -> int:
     """How many facts these stand for."""
-    product = np.ones(len(run), np.int64)
+    product = run.arrays.xp.ones(len(run), np.int64)
     for place in range(run.arity):
         product = product * names.sizes(run.column(place))
     return int(product.sum())

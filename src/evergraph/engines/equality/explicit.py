@@ -65,8 +65,8 @@ class Explicit:
             return self.mentions
         counts = xp.zeros(max(len(self.mentions), int(more.max()) + 1 if len(more) else 0), np.int64)
         counts[: len(self.mentions)] = self.mentions
-        xp.subtract.at(counts, less, 1)
-        xp.add.at(counts, more, 1)
+        self.names.arrays.module.add_at(counts, less, -1)
+        self.names.arrays.module.add_at(counts, more, 1)
         return counts
 
     def behind(self, facts: Mapping[Key, Run]) -> Runs:

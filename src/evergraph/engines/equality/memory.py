@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
 
 from evergraph.engines.arrays import SHIFT, U64, Array
 from evergraph.engines.base import Closed, Facts
@@ -12,6 +16,7 @@ from evergraph.engines.kernel import Kernel
 from evergraph.engines.memory import MemoryEngine
 from evergraph.engines.relation import Relation, Run
 from evergraph.engines.shard import Scheduler
+from evergraph.engines.state import State
 from evergraph.plan.compile import Plan
 from evergraph.plan.equality import brought, constants, irreflexive, renamed
 from evergraph.plan.model import Key
@@ -19,8 +24,8 @@ from evergraph.plan.shapes import hidden
 
 
 class MergingMemory(MemoryEngine):
-    def __init__(self, plan: Plan) -> None:
-        super().__init__(irreflexive(plan))
+    def __init__(self, plan: Plan, xp: Any = np) -> None:
+        super().__init__(irreflexive(plan), xp)
         self.written = plan
         """The rules as they were written; those of the shard have the names of the graph, and leave ≈4 to `close`."""
         self._anew = False
@@ -30,6 +35,15 @@ class MergingMemory(MemoryEngine):
         self.names = Names.none(self.shard.arrays)
         self._begun = (plan, self.names)
         self._constants = constants(plan)
+
+    def state(self) -> State:
+        return replace(super().state(), plan=self.written, names=self.names)
+
+    def resume(self, state: State) -> None:
+        assert state.names is not None
+        self.written, self._constants = state.plan, constants(state.plan)
+        self.names = self.shard.kernel.names = state.names
+        super().resume(replace(state, plan=self._renamed(self.names)))
 
     @property
     def kernel(self) -> Kernel:

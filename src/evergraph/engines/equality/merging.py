@@ -14,9 +14,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from evergraph.engines.arrays import LOW, MANY, SHIFT, Array, Arrays, Words
+from evergraph.engines.arrays import LOW, SHIFT, Array, Arrays, Words
 from evergraph.engines.equality.names import Names
 from evergraph.engines.kernel import Kernel
+from evergraph.engines.modules import MANY
 from evergraph.engines.relation import Order, Relation, Run
 from evergraph.engines.shard import Shard
 from evergraph.plan.equality import ONE_IF_UNEQUAL, is_group

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from evergraph.engines.arrays import MANY, SHIFT, U64, Array, Arrays
+from evergraph.engines.arrays import SHIFT, U64, Array, Arrays
+from evergraph.engines.modules import MANY
 from evergraph.engines.relation import Relation, Run
 
 
@@ -66,7 +67,7 @@ class Names:
     def cliques(self) -> tuple[Array, Array]:
         """The representatives of cliques of more than one name, in order, and how many names each stands for."""
         if self._by_clique is None:
-            found, starts = self.arrays.groups((self.arrays.differences.sort(self.represented),))
+            found, starts = self.arrays.groups((self.arrays.module.sort(self.represented),))
             ends = self.arrays.xp.append(starts[1:], len(self.represented))
             self._by_clique = found[0], (ends - starts + 1).astype(np.int64)
         return self._by_clique
@@ -133,7 +134,7 @@ class Names:
         number, members = self.members(cliques)
         there = other.of(members)
         rank = xp.where(members == cliques[number], U64(0), members + U64(1))
-        order = arrays.differences.lexsort((cliques[number], there, rank))
+        order = arrays.module.lexsort((cliques[number], there, rank))
         clique, part, names = (w[order] for w in (cliques[number], there, members))
         starts = xp.ones(len(names), bool)
         starts[1:] = (clique[1:] != clique[:-1]) | (part[1:] != part[:-1])
@@ -162,6 +163,6 @@ def components(arrays: Arrays, count: int, left: Array, right: Array) -> Array:
         if not bool(differ.any()):
             return label
         low, high = xp.minimum(a, b)[differ], xp.maximum(a, b)[differ]
-        xp.minimum.at(label, high, low)
+        arrays.module.least_at(label, high, low)
         while bool((label[label] != label).any()):
             label = label[label]

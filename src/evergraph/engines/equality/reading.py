@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from evergraph.engines.arrays import U64
 from evergraph.engines.base import Counts, Readable, Which, by_name, columns_of, keyed
 from evergraph.engines.equality.expansion import Expansion
@@ -43,7 +41,7 @@ class Expanded:
 
     def contains(self, relation: str, row: Sequence[int]) -> bool:
         key, row = keyed(relation, row)
-        columns = [np.asarray([v], U64) for v in row]
+        columns = [self.view.names.arrays.xp.asarray([v], dtype=U64) for v in row]
         return bool(self.view.contains(key, columns, 1)[0])
 
     def relations(self, which: Which) -> Mapping[Key, Relation]:

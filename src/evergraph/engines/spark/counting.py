@@ -228,7 +228,7 @@ def marked(step: Superstep, inbox: pa.Table, kind: Kind) -> Iterator[tuple[Key, 
         parts.setdefault((key, arity), []).append(words)
     for (key, arity), found in parts.items():
         words = tuple(np.concatenate(w) for w in zip(*found, strict=True))
-        order = step.arrays.differences.lexsort(words)
+        order = step.arrays.module.lexsort(words)
         *rows, values = (w[order] for w in words)
         yield key, Run(step.arrays, arity, tuple(rows)), values
 

@@ -18,7 +18,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from evergraph.engines.base import Change, Closed, Counts, Difference, Facts, Keep, Missed, Which, by_name
+from evergraph.engines.base import STEP, Change, Closed, Counts, Difference, Facts, Keep, Missed, Which, by_name
 from evergraph.engines.relation import Relation, Run
 from evergraph.engines.shard import Scheduler, Shard
 from evergraph.engines.spark import files
@@ -100,6 +100,12 @@ class SparkEngine(Running):
     def stage(self, facts: FactFiles) -> None:
         """Insert these facts too: after `begin`, before `insert`."""
         self._files = facts
+
+    def step(self, expected: int) -> int:
+        return STEP
+
+    def place(self, expected: int | None) -> str:
+        return ""
 
     def adopt(self, plan: Plan) -> None:
         """Cost: the compiled rules; a superstep if shards must learn of it, and those that new helper relations take.

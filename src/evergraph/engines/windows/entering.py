@@ -40,6 +40,6 @@ def entering(arrays: Arrays, parts: Iterable[Part]) -> Entering:
 def latest(arrays: Arrays, parts: Sequence[Words], ends: Sequence[Array]) -> tuple[Words, Array]:
     """The distinct rows of all parts, in order, with the last end of each. Cost: a sort."""
     words = tuple(arrays.xp.concatenate(w) for w in zip(*parts, strict=True))
-    order = arrays.differences.stable_order(words[0]) if len(words) == 1 else arrays.differences.lexsort(words)
+    order = arrays.module.stable_order(words[0]) if len(words) == 1 else arrays.module.lexsort(words)
     rows, starts = arrays.groups(tuple(w[order] for w in words))
-    return rows, arrays.differences.greatest(arrays.xp.concatenate(ends)[order], starts)
+    return rows, arrays.module.greatest(arrays.xp.concatenate(ends)[order], starts)

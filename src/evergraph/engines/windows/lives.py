@@ -136,7 +136,7 @@ class Lives:
             if not bool(mortal.any()):
                 continue
             words, pages = tuple(w[mortal] for w in words), ends[mortal] // U64(self.width)
-            order = self.arrays.differences.stable_order(pages)
+            order = self.arrays.module.stable_order(pages)
             (numbers,), starts = self.arrays.groups((pages[order],))
             words = tuple(w[order] for w in words)
             for number, start, end in zip(numbers.tolist(), starts.tolist(), [*starts[1:].tolist(), len(order)], strict=True):

@@ -1,0 +1,1 @@
+"""Facts on a GPU: the memory engine over CuPy."""

@@ -1,0 +1,496 @@
+"""NumPy and CuPy, side by side: all that the kernel does differently on a GPU.
+
+    Numpy    work in pieces that fit a cache, and look at the input first: sorted keys are found sooner
+    Cupy     work on whole arrays in as few launches as can be: to start one, or to wait for one, takes longer than most take
+
+In words: what both spell the same way is asked of the module itself, `xp`. The rest are the methods of these two classes, the
+same in both; nothing else in the kernel knows which it has. On a GPU the searches, merges and expansions that a join is made of
+are kernels of their own, one launch each, where NumPy's are made of several functions.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+Array = Any
+"""A one-dimensional array of one of the two modules."""
+Words = tuple[Array, ...]
+
+U64 = np.uint64
+SHIFT = U64(32)
+LOW = U64(0xFFFFFFFF)
+
+MANY = 4096
+"""From here on a look at the whole input pays for itself."""
+RADIX = 1 << 16
+"""NumPy sorts 16-bit integers in linear time."""
+
+
+class Numpy:
+    xp: Any = np
+    block = 1 << 17
+    """How much is worked on at a time."""
+    whole = False
+    """Whether to look at all of a large array is sooner than to search it for a few."""
+    near = sys.maxsize
+    """Tables and relations of up to so many rows are worked on where the host can see them."""
+    bitmaps = True
+    """Whether many pairs with few second ids are told apart sooner by marking than by sorting."""
+
+    # -- where arrays are --------------------------------------------------------------------------------------------
+
+    def host(self, values: Array) -> Any:
+        """As an array of NumPy."""
+        return values
+
+    def fetch(self, columns: Mapping[str, Array]) -> dict[str, Any]:
+        """Columns of one length, as arrays of NumPy."""
+        return dict(columns)
+
+    def values(self, values: Any) -> Any:
+        """What compares terms."""
+        return values
+
+    # -- order -------------------------------------------------------------------------------------------------------
+
+    def sort(self, values: Array) -> Array:
+        """For what comes in sorted runs: a stable sort merges them."""
+        return np.sort(values, kind="stable")
+
+    def stable_order(self, values: Array) -> Array:
+        return np.argsort(values, kind="stable")
+
+    def lexsort(self, words: Words) -> Array:
+        return np.lexsort(words[::-1])
+
+    def eager(self, rows: int) -> int:
+        """How many times as soon as else small runs are merged into a base of so many rows."""
+        return 1
+
+    def merge(self, a: Array, b: Array) -> Array:
+        """Two sorted arrays that have nothing in common as one."""
+        return self.sort(np.concatenate([a, b]))
+
+    def swapped(self, word: Array) -> Array:
+        """Pairs with their halves exchanged."""
+        return word << SHIFT | word >> SHIFT
+
+    def pair(self, first: Array, second: Array) -> Array:
+        """Columns, one of which may be a scalar, as pairs."""
+        return first << SHIFT | second
+
+    def half_at(self, word: Array, high: bool, at: Array) -> Array:
+        """One half of the pairs in some places."""
+        found = word[at]
+        return found >> SHIFT if high else found & LOW
+
+    def firsts(self, words: Words) -> Array:
+        """A mask of the rows of sorted ones that are not those before them."""
+        keep = np.ones(len(words[0]), bool)
+        if len(keep) > 1:
+            np.not_equal(words[0][1:], words[0][:-1], out=keep[1:])
+            for word in words[1:]:
+                keep[1:] |= word[1:] != word[:-1]
+        return keep
+
+    def where(self, mask: Array) -> Array:
+        """What takes the marked elements out of any number of arrays; None if all are marked."""
+        return None if mask.all() else mask
+
+    def distinct(self, values: Array) -> Array:
+        """The distinct ids of a column, in order: by marking in a bitmap when there are many, by sorting otherwise."""
+        if len(values) >= MANY:
+            top = int(values.max())
+            if top <= 8 * len(values):
+                seen = np.zeros(top + 1, bool)
+                seen[values] = True
+                return np.flatnonzero(seen).astype(U64)
+        values = self.sort(values)
+        keep = self.where(self.firsts((values,)))
+        return values if keep is None else values[keep]
+
+    def distinct_first(self, word: Array) -> Array:
+        """The distinct first halves of sorted pairs, of which there are some."""
+        first = word >> SHIFT
+        keep = self.where(self.firsts((first,)))
+        return first if keep is None else first[keep]
+
+    def split_pairs(self, arrays: Any, key: Array, first: Array, second: Array) -> list[tuple[int, Array]]:
+        """The distinct pairs of each key, sorted: key by key, each in the cache."""
+        return [(k, arrays.unique([(self.pair(first[part], second[part]),)])[0]) for k, part in arrays.split(key)]
+
+    def fresh(self, word: Array, known: Array) -> Array:
+        """A mask of sorted words that are not those before them, and not known."""
+        return self.firsts((word,)) & self.lacks(known, word)
+
+    def rank(self, values: Array, column: Array) -> Array:
+        """For each id of a column its place among the sorted distinct ids `values`, in 16 bits when that suffices."""
+        kind = np.uint16 if len(values) < RADIX else np.int64
+        if len(column) < MANY or int(values[-1]) > 8 * len(column):
+            return np.searchsorted(values, column).astype(kind)
+        place = np.zeros(int(values[-1]) + 1, kind)
+        place[values] = np.arange(len(values), dtype=kind)
+        return place[column]
+
+    def transpose(self, word: Array) -> Array:
+        """Sorted pairs (a, b) as sorted pairs (b, a): a stable sort by b, linear on 16-bit ranks if there are few."""
+        if len(word) >= MANY:
+            major = word & LOW
+            values = self.distinct(major)
+            if len(values) < RADIX and len(values) * 4 < len(word):
+                order = self.stable_order(self.rank(values, major))
+                return (major << SHIFT | word >> SHIFT)[order]
+        return np.sort(self.swapped(word))
+
+    # -- searching ---------------------------------------------------------------------------------------------------
+
+    def contains(self, row: Array, key: Array) -> Array:
+        """For each key, whether it is one of the sorted elements, which are not none. Cost: a search for each.
+
+        Searching many unsorted keys in a large array misses the cache at every step, so that they are sorted first.
+        """
+        if len(key) > MANY and not bool((key[1:] >= key[:-1]).all()):
+            order = np.argsort(key)
+            out = np.empty(len(key), bool)
+            out[order] = self.places(row, key[order])[1]
+            return out
+        return self.places(row, key)[1]
+
+    def lacks(self, row: Array, key: Array) -> Array:
+        """For each key, whether it is none of them."""
+        return ~self.contains(row, key)
+
+    def places(self, row: Array, key: Array) -> tuple[Array, Array]:
+        """For each key, a place among the sorted elements, which are not none, and whether it stands there."""
+        at: Array = np.searchsorted(row, key)
+        at[at == len(row)] = 0
+        return at, row[at] == key
+
+    def ranges(self, row: Array, first: Array) -> tuple[Array, Array]:
+        """For each id, where the sorted pairs that begin with it start and end: by pointers if that pays."""
+        if len(first) > MANY:
+            top = int(row[-1] >> SHIFT) + 2 if len(row) else 1
+            if len(row) + top < 16 * len(first):
+                starts = np.zeros(top + 1, np.int64)
+                np.cumsum(np.bincount((row >> SHIFT).astype(np.int64), minlength=top), out=starts[1:])
+                at = np.minimum(first, U64(top - 1)).astype(np.int64)
+                return starts[at], starts[at + 1]
+            if not bool((first[1:] >= first[:-1]).all()):
+                order = np.argsort(first)
+                low, high = self._ranges_sorted(row, first[order])
+                back = np.empty_like(order)
+                back[order] = np.arange(len(order))
+                return low[back], high[back]
+        return self._ranges_sorted(row, first)
+
+    def _ranges_sorted(self, row: Array, first: Array) -> tuple[Array, Array]:
+        key = first << SHIFT
+        return np.searchsorted(row, key), np.searchsorted(row, key | LOW, side="right")
+
+    def range_of(self, row: Array, first: Any) -> tuple[int, int]:
+        """The same for one id."""
+        key = U64(first) << SHIFT
+        return int(np.searchsorted(row, key)), int(np.searchsorted(row, key | LOW, side="right"))
+
+    def narrow(self, rows: Words, keys: Words, last: Array | None) -> tuple[Array, Array]:
+        """Ranges of sorted rows that start with the key words and then, if `last` is given, with that id in the next word."""
+        low = np.searchsorted(rows[0], keys[0])
+        high = np.searchsorted(rows[0], keys[0], side="right")
+        for row, key in zip(rows[1 : len(keys)], keys[1:], strict=True):
+            low, high = self._bisect(row, low, high, key, False), self._bisect(row, low, high, key, True)
+        if last is not None:
+            key, row = last << SHIFT, rows[len(keys)]
+            low, high = self._bisect(row, low, high, key, False), self._bisect(row, low, high, key | LOW, True)
+        return low, high
+
+    def _bisect(self, row: Array, low: Array, high: Array, key: Array, right: bool) -> Array:
+        """Binary search inside a range per key, all at once."""
+        low, high = low.copy(), high.copy()
+        last = max(len(row) - 1, 0)
+        while bool((open_ := low < high).any()):
+            middle = (low + high) >> 1
+            value = row[np.minimum(middle, last)]
+            go = open_ & ((value <= key) if right else (value < key))
+            low = np.where(go, middle + 1, low)
+            high = np.where(open_ & ~go, middle, high)
+        return low
+
+    def expand(self, low: Array, high: Array) -> tuple[Array, Array]:
+        """For ranges, the number of each range and the index of each element in them."""
+        counts = high - low
+        number = np.repeat(np.arange(len(counts)), counts)
+        ends = np.cumsum(counts)
+        return number, np.arange(len(number)) + (low - (ends - counts))[number]
+
+    def repeat(self, counts: Array) -> Array:
+        """0 repeated counts[0] times, 1 repeated counts[1] times, …"""
+        return np.repeat(np.arange(len(counts)), counts)
+
+    # -- writing -----------------------------------------------------------------------------------------------------
+
+    def add_at(self, values: Array, at: Array, more: Any) -> None:
+        """Add at each of these places, as often as it is named."""
+        np.add.at(values, at, more)
+
+    def least_at(self, values: Array, at: Array, less: Array) -> None:
+        """Let each of these places have the least value that is given for it, if that is less than what it has."""
+        np.minimum.at(values, at, less)
+
+    def greatest(self, values: Array, starts: Array) -> Array:
+        """The greatest value of each group; groups follow each other, and none is empty."""
+        return np.maximum.reduceat(values, starts) if len(starts) else values
+
+
+EAGER, EAGER_BELOW = 32, 1 << 22
+"""A base of fewer rows is copied in the time of a few launches, and to read it in two parts takes twice as many."""
+
+SEARCH = """
+template <typename R> __device__ long long first_not_less(const R& row, long long low, long long high, unsigned long long key) {
+    while (low < high) {
+        long long middle = (low + high) >> 1;
+        if (row[middle] < key) low = middle + 1; else high = middle;
+    }
+    return low;
+}
+template <typename R> __device__ long long first_greater(const R& row, long long low, long long high, unsigned long long key) {
+    while (low < high) {
+        long long middle = (low + high) >> 1;
+        if (row[middle] <= key) low = middle + 1; else high = middle;
+    }
+    return low;
+}
+"""
+
+KERNELS = {
+    "eg_pair": ("uint64 a, uint64 b", "uint64 out", "out = a << 32 | b"),
+    "eg_swap": ("uint64 word", "uint64 out", "out = word << 32 | word >> 32"),
+    "eg_firsts": ("raw T row", "bool out", "out = i == 0 || row[i] != row[i - 1]"),
+    "eg_differ": ("raw T row, bool had", "bool out", "out = had || (i > 0 && row[i] != row[i - 1])"),
+    "eg_contains": (
+        "raw uint64 row, int64 n, uint64 key",
+        "bool out",
+        "long long at = first_not_less(row, 0, n, key); out = at < n && row[at] == key",
+    ),
+    "eg_lacks": (
+        "raw uint64 row, int64 n, uint64 key",
+        "bool out",
+        "long long at = first_not_less(row, 0, n, key); out = at >= n || row[at] != key",
+    ),
+    "eg_first_halves": ("raw uint64 row", "bool out", "out = i == 0 || row[i] >> 32 != row[i - 1] >> 32"),
+    "eg_fresh": (
+        "raw uint64 row, raw uint64 known, int64 n",
+        "bool out",
+        """out = i == 0 || row[i] != row[i - 1];
+        if (out) { long long at = first_not_less(known, 0, n, row[i]); out = at >= n || known[at] != row[i]; }""",
+    ),
+    "eg_low": ("raw uint64 row, int64 at", "uint64 out", "out = row[at] & 0xffffffffULL"),
+    "eg_high": ("raw uint64 row, int64 at", "uint64 out", "out = row[at] >> 32"),
+    "eg_places": (
+        "raw uint64 row, int64 n, uint64 key",
+        "int64 at, bool there",
+        "long long p = first_not_less(row, 0, n, key); there = p < n && row[p] == key; at = p < n ? p : 0",
+    ),
+    "eg_ranges": (
+        "raw uint64 row, int64 n, uint64 first",
+        "int64 low, int64 high",
+        "low = first_not_less(row, 0, n, first << 32); high = first_greater(row, low, n, first << 32 | 0xffffffffULL)",
+    ),
+    "eg_range": (
+        "raw uint64 row, int64 n, uint64 first",
+        "int64 out",
+        "out = i ? first_greater(row, 0, n, first << 32 | 0xffffffffULL) : first_not_less(row, 0, n, first << 32)",
+    ),
+    "eg_repeat": ("raw int64 ends, int64 n", "int64 number", "number = first_greater(ends, 0, n, i)"),
+    "eg_expand": (
+        "raw int64 ends, int64 n, raw int64 low",
+        "int64 number, int64 at",
+        "number = first_greater(ends, 0, n, i); at = low[number] + i - (number ? ends[number - 1] : 0)",
+    ),
+    "eg_merge": (
+        "raw uint64 a, int64 n, raw uint64 b, int64 m",
+        "raw uint64 out",
+        """if (i < n) out[i + first_not_less(b, 0, m, a[i])] = a[i];
+        else out[i - n + first_not_less(a, 0, n, b[i - n])] = b[i - n]""",
+    ),
+}
+"""Input, output and body of each, as CuPy takes them; `i` is the number of the element."""
+
+
+class Cupy:
+    """`xp` is CuPy, or what stands in for it."""
+
+    block = 1 << 40
+    whole = True
+    near = 1 << 12
+    bitmaps = False
+
+    def __init__(self, xp: Any) -> None:
+        self.xp = xp
+        kernel = xp.ElementwiseKernel
+        self._kernels = {name: kernel(*types, body, name, preamble=SEARCH) for name, (*types, body) in KERNELS.items()}
+        self._narrow = cache(self._narrowing)
+
+    def _run(self, name: str, *args: Any, size: int | None = None) -> Any:
+        return self._kernels[name](*args) if size is None else self._kernels[name](*args, size=size)
+
+    # -- where arrays are --------------------------------------------------------------------------------------------
+
+    def host(self, values: Array) -> Any:
+        return self.xp.asnumpy(values)
+
+    def fetch(self, columns: Mapping[str, Array]) -> dict[str, Any]:
+        if len(columns) < 2:
+            return {name: self.host(column) for name, column in columns.items()}
+        return dict(zip(columns, self.host(self.xp.stack(list(columns.values()))), strict=True))
+
+    def values(self, values: Any) -> Any:
+        from evergraph.engines.gpu.values import DeviceValues
+
+        return DeviceValues(values, self.xp) if values is not None else None
+
+    # -- order -------------------------------------------------------------------------------------------------------
+
+    def sort(self, values: Array) -> Array:
+        return self.xp.sort(values)
+
+    def stable_order(self, values: Array) -> Array:
+        return self.xp.argsort(values)
+
+    def lexsort(self, words: Words) -> Array:
+        return self.xp.lexsort(self.xp.stack(words[::-1]))
+
+    def eager(self, rows: int) -> int:
+        return EAGER if rows < EAGER_BELOW else 1
+
+    def merge(self, a: Array, b: Array) -> Array:
+        out = self.xp.empty(len(a) + len(b), U64)
+        self._run("eg_merge", a, len(a), b, len(b), out, size=len(out))
+        return out
+
+    def swapped(self, word: Array) -> Array:
+        return self._run("eg_swap", word)
+
+    def pair(self, first: Array, second: Array) -> Array:
+        return self._run("eg_pair", first, second)
+
+    def half_at(self, word: Array, high: bool, at: Array) -> Array:
+        return self._run("eg_high" if high else "eg_low", word, at)
+
+    def firsts(self, words: Words) -> Array:
+        keep = self._run("eg_firsts", words[0], size=len(words[0]))
+        for word in words[1:]:
+            keep = self._run("eg_differ", word, keep)
+        return keep
+
+    def where(self, mask: Array) -> Array:
+        found = self.xp.flatnonzero(mask)
+        return None if len(found) == len(mask) else found
+
+    def distinct(self, values: Array) -> Array:
+        values = self.xp.sort(values)
+        keep = self.where(self.firsts((values,))) if len(values) > 1 else None
+        return values if keep is None else values[keep]
+
+    def distinct_first(self, word: Array) -> Array:
+        at = self.where(self._run("eg_first_halves", word, size=len(word)))
+        return word >> SHIFT if at is None else self._run("eg_high", word, at)
+
+    def split_pairs(self, arrays: Any, key: Array, first: Array, second: Array) -> list[tuple[int, Array]]:
+        """All keys at once: a stable sort by the key of what is sorted by the pair."""
+        word, xp = self.pair(first, second), self.xp
+        order = xp.argsort(word)
+        order = order[xp.argsort(key[order])]
+        keys, pairs = arrays.chosen((key[order], word[order]), self.firsts((key[order], word[order])))
+        (found,), starts = arrays.groups((keys,))
+        edges = [*starts.tolist(), len(keys)]
+        return [(k, pairs[a:b]) for k, (a, b) in zip(found.tolist(), pairwise(edges), strict=True)]
+
+    def fresh(self, word: Array, known: Array) -> Array:
+        """A mask of sorted words that are not those before them, and not known: one look where NumPy takes two."""
+        return self._run("eg_fresh", word, known, len(known), size=len(word))
+
+    def rank(self, values: Array, column: Array) -> Array:
+        return self._run("eg_places", values, len(values), column)[0]
+
+    def transpose(self, word: Array) -> Array:
+        return self.xp.sort(self.swapped(word))
+
+    # -- searching ---------------------------------------------------------------------------------------------------
+
+    def contains(self, row: Array, key: Array) -> Array:
+        return self._run("eg_contains", row, len(row), key)
+
+    def lacks(self, row: Array, key: Array) -> Array:
+        return self._run("eg_lacks", row, len(row), key)
+
+    def places(self, row: Array, key: Array) -> tuple[Array, Array]:
+        at, there = self._run("eg_places", row, len(row), key)
+        return at, there
+
+    def ranges(self, row: Array, first: Array) -> tuple[Array, Array]:
+        low, high = self._run("eg_ranges", row, len(row), first)
+        return low, high
+
+    def range_of(self, row: Array, first: Any) -> tuple[int, int]:
+        low, high = self._run("eg_range", row, len(row), U64(first), size=2).tolist()
+        return low, high
+
+    def narrow(self, rows: Words, keys: Words, last: Array | None) -> tuple[Array, Array]:
+        more = () if last is None else (last,)
+        words = rows[: len(keys) + len(more)]
+        low, high = self._narrow(len(keys), last is not None)(*words, len(rows[0]), *keys, *more)
+        return low, high
+
+    def _narrowing(self, keys: int, half: bool) -> Any:
+        """The kernel for rows of several words."""
+        words = keys + half
+        less, greater = "false", "false"
+        for i in reversed(range(words)):
+            low = f"(k{i} << 32)" if i == keys else f"k{i}"
+            high = f"(k{i} << 32 | 0xffffffffULL)" if i == keys else f"k{i}"
+            less = f"(r{i}[m] < {low} || (r{i}[m] == {low} && {less}))"
+            greater = f"(r{i}[m] > {high} || (r{i}[m] == {high} && {greater}))"
+        given = [*(f"raw uint64 r{i}" for i in range(words)), "int64 n", *(f"uint64 k{i}" for i in range(words))]
+        body = f"""
+        long long a = 0, b = n;
+        while (a < b) {{ long long m = (a + b) >> 1; if ({less}) a = m + 1; else b = m; }}
+        low = a; b = n;
+        while (a < b) {{ long long m = (a + b) >> 1; if ({greater}) b = m; else a = m + 1; }}
+        high = a"""
+        return self.xp.ElementwiseKernel(", ".join(given), "int64 low, int64 high", body, f"eg_narrow_{keys}_{int(half)}")
+
+    def expand(self, low: Array, high: Array) -> tuple[Array, Array]:
+        ends = self.xp.cumsum(high - low)
+        number, at = self._run("eg_expand", ends, len(ends), low, size=int(ends[-1]) if len(ends) else 0)
+        return number, at
+
+    def repeat(self, counts: Array) -> Array:
+        ends = self.xp.cumsum(counts)
+        return self._run("eg_repeat", ends, len(ends), size=int(ends[-1]) if len(ends) else 0)
+
+    # -- writing -----------------------------------------------------------------------------------------------------
+
+    def add_at(self, values: Array, at: Array, more: Any) -> None:
+        """Atomic addition is of unsigned words; it is the same for signed ones."""
+        self.xp.add.at(values.view(U64), at, U64(int(more) & 0xFFFFFFFFFFFFFFFF))
+
+    def least_at(self, values: Array, at: Array, less: Array) -> None:
+        """Values are not negative."""
+        self.xp.minimum.at(values.view(U64), at, less.view(U64))
+
+    def greatest(self, values: Array, starts: Array) -> Array:
+        group = self.xp.zeros(len(values), U64)
+        group[starts[1:]] = U64(1)
+        order = self.lexsort((self.xp.cumsum(group), values))
+        return values[order][self.xp.append(starts[1:], len(values)) - 1]
+
+
+@cache
+def module_of(xp: Any) -> Numpy | Cupy:
+    return Numpy() if xp is np else Cupy(xp)
