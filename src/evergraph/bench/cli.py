@@ -232,6 +232,23 @@ def pipeline(
 
 
 @app.command()
+def gpu(
+    universities: Annotated[int, typer.Option("--universities", min=1, help="Of LUBM")] = 50,
+    copies: Annotated[int, typer.Option("--copies", min=1, help="Disjoint copies for the large closures")] = 20,
+    rules: RuleSets = ["rhodf", "owl2rl"],  # noqa: B006
+    part: Annotated[list[str] | None, typer.Option("--part", help="closure, stages, updates; by default all")] = None,
+    repeat: Annotated[int, typer.Option("--repeat", min=1, help="Runs, after one that compiles")] = 3,
+    out: Out = Path("bench-results"),
+    data: DataFolder = Path("bench-data"),
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Closures, tables to tables, and updates on a GPU, beside the memory engine."""
+    from evergraph.bench.gpu.command import PARTS, Asked, main
+
+    raise typer.Exit(main(Asked(universities, copies, rules, repeat, data), part or PARTS, out, output == Output.JSON))
+
+
+@app.command()
 def queries(
     universities: Annotated[int, typer.Option("--universities", min=1)] = 10,
     rules: Annotated[str, typer.Option("--rules", help="A rule set")] = "owl2rl",

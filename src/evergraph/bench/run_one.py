@@ -26,6 +26,8 @@ VERSIONED = (
     "pathway",
     "rdflib",
     "pyspark",
+    "cupy-cuda13x",
+    "cupy-cuda12x",
     "numpy",
     "pyarrow",
 )
