@@ -20,6 +20,8 @@ from gpus import DEVICE, HOST, array_module, engine_of, graph, on, standing_in  
 from test_cli import Run, run_command, written  # noqa: F401 - a fixture
 
 EX = "http://example.org/"
+W3 = "<http://www.w3.org/"
+TYPE = f"{W3}1999/02/22-rdf-syntax-ns#type>"
 PREFIX = f"@prefix : <{EX}> .\n"
 KINSHIP = f"""{PREFIX}
 :knows[?y, ?x] :- :knows[?x, ?y] . :Known[?y] :- :knows[?x, ?y] .
@@ -219,6 +221,21 @@ def test_a_store_is_carried_over_when_it_is_read(tmp_path: Path) -> None:
         sent, _ = carried.told()
         assert 1000 <= sent < 4 * 1000
         kg.verify()
+
+
+def test_a_large_relation_stays_on_the_device_while_rules_are_chosen_and_run() -> None:
+    """Rules of OWL ask which properties are transitive, and much else, of the relation that has all types."""
+    subclass, transitive = f"{W3}2000/01/rdf-schema#subClassOf>", f"{W3}2002/07/owl#TransitiveProperty>"
+    axioms = f"<{EX}Worker> {subclass} <{EX}Person> .\n<{EX}under> {TYPE} {transitive} .\n"
+    workers = "".join(f"<{EX}w{n}> {TYPE} <{EX}Worker> .\n" + triple(f"w{n}", "under", f"w{n // 9}") for n in range(6000))
+    with standing_in(near=4096) as xp:
+        kg = graph("owl2rl", equality="off")
+        kg.update(insert=axioms + workers)
+        assert kg.counts()[TRIPLE] > 20000
+        assert xp.fetched < 3000
+        xp.fetched = 0
+        kg.update(algorithm="recompute")
+        assert xp.fetched < 3000
 
 
 # -- launches --------------------------------------------------------------------------------------------------------------

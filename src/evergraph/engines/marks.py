@@ -67,8 +67,7 @@ class Marks(NamedTuple):
     def settle(self, arrays: Arrays, relation: Relation) -> Marks:
         """Laid out like the relation again, when that has changed its base or when too many marks came later."""
         words = relation.base.words
-        eager = arrays.module.eager(len(relation.base))
-        few = len(self.more_values) * MERGE_FRACTION * eager <= len(relation.base)
+        few = len(self.more_values) * MERGE_FRACTION * arrays.module.eager <= len(relation.base)
         if few and (self.words is words or not len(self.values)):
             return self
         marks = Marks(words, self.of(arrays, words), arrays.empty(relation.arity), arrays.xp.empty(0, U64))

@@ -36,6 +36,8 @@ class Numpy:
     xp: Any = np
     block = 1 << 17
     """How much is worked on at a time."""
+    eager = 1
+    """How many times as soon as else small runs are merged into large ones: to read two parts takes twice the launches."""
     whole = False
     """Whether to look at all of a large array is sooner than to search it for a few."""
     near = sys.maxsize
@@ -68,10 +70,6 @@ class Numpy:
 
     def lexsort(self, words: Words) -> Array:
         return np.lexsort(words[::-1])
-
-    def eager(self, rows: int) -> int:
-        """How many times as soon as else small runs are merged into a base of so many rows."""
-        return 1
 
     def merge(self, a: Array, b: Array) -> Array:
         """Two sorted arrays that have nothing in common as one."""
@@ -247,9 +245,6 @@ class Numpy:
         return np.maximum.reduceat(values, starts) if len(starts) else values
 
 
-EAGER, EAGER_BELOW = 32, 1 << 22
-"""A base of fewer rows is copied in the time of a few launches, and to read it in two parts takes twice as many."""
-
 SEARCH = """
 template <typename R> __device__ long long first_not_less(const R& row, long long low, long long high, unsigned long long key) {
     while (low < high) {
@@ -326,6 +321,7 @@ class Cupy:
     """`xp` is CuPy, or what stands in for it."""
 
     block = 1 << 40
+    eager = 32
     whole = True
     near = 1 << 12
     bitmaps = False
@@ -364,9 +360,6 @@ class Cupy:
 
     def lexsort(self, words: Words) -> Array:
         return self.xp.lexsort(self.xp.stack(words[::-1]))
-
-    def eager(self, rows: int) -> int:
-        return EAGER if rows < EAGER_BELOW else 1
 
     def merge(self, a: Array, b: Array) -> Array:
         out = self.xp.empty(len(a) + len(b), U64)

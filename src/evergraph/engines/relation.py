@@ -218,7 +218,7 @@ class Relation:
     def take(self, run: Run) -> tuple[Relation, Run]:
         """Without these rows, some of which may not be there; and those that were."""
         module, base = self.base.arrays.module, self.base
-        many = len(run) * MERGE_FRACTION * module.eager(len(base)) > len(base)
+        many = len(run) * MERGE_FRACTION * module.eager > len(base)
         if many and module.whole and self.plus is None and self.minus is None:
             left = base.filter(run, keep=False)
             if len(base) - len(left) == len(run):
@@ -231,8 +231,7 @@ class Relation:
         minus = minus if minus is not None and len(minus) else None
         size = (plus.count if plus is not None else 0) + (minus.count if minus is not None else 0)
         found = Relation(self.base, plus, minus)
-        eager = self.base.arrays.module.eager(len(self.base))
-        return found if size * MERGE_FRACTION * eager <= len(self.base) else found.settled()
+        return found if size * MERGE_FRACTION * self.base.arrays.module.eager <= len(self.base) else found.settled()
 
     def settled(self) -> Relation:
         """The same rows in one run. Cost: linear, unless they are in one already."""

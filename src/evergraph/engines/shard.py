@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from evergraph.engines.arrays import U64, Array, Arrays
+from evergraph.engines.arrays import U64, Array, Arrays, Words
 from evergraph.engines.base import Closed, Facts
 from evergraph.engines.fixpoint import Deltas, Fixpoint, Sieve
 from evergraph.engines.kernel import Kernel
@@ -294,20 +294,30 @@ class Scheduler:
         return frozenset(out)
 
     def rows(self, atom: PlanAtom, names: tuple[str, ...]) -> Sequence[tuple[int, ...]]:
-        """The distinct values of these variables in the relation of a guard atom."""
+        """The distinct values of these variables in the relation of a guard atom. Cost: the rows that match its constants."""
         relation = self.shard.relations.get(atom.relation)
         if relation is None:
             return []
-        if self.shard.near is not None:
+        if self.shard.near is not None and len(relation) <= self.shard.arrays.module.near:
             relation = self.shard.near.here(relation)
-        columns = dict(zip(atom.args, relation.columns(), strict=True))
-        count = len(relation)
         arrays = relation.base.arrays
-        mask = arrays.xp.ones(count, bool)
-        for value, column in zip(atom.args, relation.columns(), strict=True):
-            mask &= column == (columns[value] if is_variable(value) else U64(value))
+        words = arrays.unique([arrays.empty(len(names)), *(self._matches(atom, names, *part) for part in relation.parts())])
         if not names:
-            return [()] if bool(mask.any()) else []
-        chosen = [columns[name][mask] for name in names]
-        run = run_of(arrays, chosen, len(chosen[0]))
-        return list(zip(*(run.column(i).tolist() for i in range(len(names))), strict=True))
+            return [()] if len(words[0]) else []
+        return list(zip(*(arrays.column(words, i).tolist() for i in range(len(names))), strict=True))
+
+    def _matches(self, atom: PlanAtom, names: tuple[str, ...], run: Run, minus: Run | None) -> Words:
+        """The values of these variables in the rows of a run, less those that went, that match an atom."""
+        arrays, args = run.arrays, atom.args
+        fixed = [i for i, arg in enumerate(args) if not is_variable(arg)]
+        order = (*fixed, *(i for i in range(run.arity) if i not in fixed))
+        words = run.in_order(order)
+        low, high = arrays.find_range(words, [U64(args[i]) for i in fixed]) if fixed else (0, len(run))
+        rows = tuple(w[low:high] for w in words)
+        if minus is not None:
+            rows = arrays.chosen(rows, arrays.lacks(minus.in_order(order), rows))
+        columns = [arrays.column(rows, order.index(i)) for i in range(run.arity)]
+        again = [(i, args.index(arg)) for i, arg in enumerate(args) if is_variable(arg) and args.index(arg) != i]
+        for i, first in again:
+            columns = list(arrays.chosen(columns, columns[i] == columns[first]))
+        return arrays.pack([columns[args.index(name)] for name in names], len(columns[0]) if columns else len(rows[0]))
