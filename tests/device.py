@@ -359,6 +359,11 @@ class _Kernel:
         return number, low[number] + np.arange(size) - np.concatenate([[0], ends])[number]
 
     @staticmethod
+    def less(row: Any, gone: Any, count: int, out: Any, size: int) -> Any:
+        out[:] = row[~np.isin(row, gone[:count])]
+        return np.empty(0)
+
+    @staticmethod
     def merge(a: Any, n: int, b: Any, m: int, out: Any, size: int) -> Any:
         out[:] = np.sort(np.concatenate([a[:n], b[:m]]))
         return np.empty(0)

@@ -163,6 +163,12 @@ class Arrays:
             return self.module.lacks(rows[0], keys[0])
         return ~self.contains(rows, keys)
 
+    def less(self, rows: Words, gone: Words) -> Words:
+        """Sorted rows without some of them, which are sorted and all there. Cost: a search for each of these, and a copy."""
+        if len(rows) == 1:
+            return (self.module.less(rows[0], gone[0]),) if len(gone[0]) else rows
+        return self.without(rows, gone)
+
     def within(self, rows: Words, others: Words) -> Words:
         """Those of sorted distinct rows that are among others, which are sorted and distinct too."""
         return self.chosen(rows, self.among(rows, others))

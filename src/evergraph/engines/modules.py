@@ -40,6 +40,8 @@ class Numpy:
     """How many times as soon as else small runs are merged into large ones: to read two parts takes twice the launches."""
     whole = False
     """Whether to look at all of a large array is sooner than to search it for a few."""
+    repeats = 0
+    """Columns of fewer rows are read with their repetitions: to leave these out takes longer than to carry them along."""
     near = sys.maxsize
     """Tables and relations of up to so many rows are worked on where the host can see them."""
     bitmaps = True
@@ -74,6 +76,12 @@ class Numpy:
     def merge(self, a: Array, b: Array) -> Array:
         """Two sorted arrays that have nothing in common as one."""
         return self.sort(np.concatenate([a, b]))
+
+    def less(self, row: Array, gone: Array) -> Array:
+        """Sorted elements without some of them, which are sorted and all there."""
+        keep = np.ones(len(row), bool)
+        keep[np.searchsorted(row, gone)] = False
+        return row[keep]
 
     def swapped(self, word: Array) -> Array:
         """Pairs with their halves exchanged."""
@@ -307,6 +315,11 @@ KERNELS = {
         "int64 number, int64 at",
         "number = first_greater(ends, 0, n, i); at = low[number] + i - (number ? ends[number - 1] : 0)",
     ),
+    "eg_less": (
+        "raw uint64 row, raw uint64 gone, int64 n",
+        "raw uint64 out",
+        "long long at = first_not_less(gone, 0, n, row[i]); if (at >= n || gone[at] != row[i]) out[i - at] = row[i]",
+    ),
     "eg_merge": (
         "raw uint64 a, int64 n, raw uint64 b, int64 m",
         "raw uint64 out",
@@ -323,6 +336,7 @@ class Cupy:
     block = 1 << 40
     eager = 32
     whole = True
+    repeats = 1 << 20
     near = 1 << 12
     bitmaps = False
 
@@ -364,6 +378,12 @@ class Cupy:
     def merge(self, a: Array, b: Array) -> Array:
         out = self.xp.empty(len(a) + len(b), U64)
         self._run("eg_merge", a, len(a), b, len(b), out, size=len(out))
+        return out
+
+    def less(self, row: Array, gone: Array) -> Array:
+        """Where each goes is known, so that nothing is waited for."""
+        out = self.xp.empty(len(row) - len(gone), U64)
+        self._run("eg_less", row, gone, len(gone), out, size=len(row))
         return out
 
     def swapped(self, word: Array) -> Array:

@@ -70,8 +70,9 @@ class Run:
         return self.arrays.distinct(self.column(position))
 
     def ids(self, position: int) -> Array:
-        """The ids of one column, each of them once where that costs less than a sort."""
-        if self.arrays.module.whole and all(order[0] != position for order in self._orders):
+        """The ids of one column, each of them once where that does not cost more than it saves."""
+        module = self.arrays.module
+        if len(self) < module.repeats or (module.whole and all(order[0] != position for order in self._orders)):
             return self.column(position)
         return self.distinct(position)
 
@@ -106,6 +107,10 @@ class Run:
         """
         choose = self.arrays.within if keep else self.arrays.without
         return self._with({order: choose(words, other.in_order(order)) for order, words in self._orders.items()})
+
+    def less(self, gone: Run) -> Run:
+        """Without rows that are all there, in every order that this one has. Cost: a search for each of them, and a copy."""
+        return self._with({order: self.arrays.less(words, gone.in_order(order)) for order, words in self._orders.items()})
 
     def _with(self, orders: dict[Order, Words]) -> Run:
         natural = tuple(range(self.arity))
@@ -215,17 +220,6 @@ class Relation:
             run, plus = run.filter(plus, keep=False), plus.filter(run, keep=False)
         return self._settle(plus, self.minus.merge(run) if self.minus is not None else run)
 
-    def take(self, run: Run) -> tuple[Relation, Run]:
-        """Without these rows, some of which may not be there; and those that were."""
-        module, base = self.base.arrays.module, self.base
-        many = len(run) * MERGE_FRACTION * module.eager > len(base)
-        if many and module.whole and self.plus is None and self.minus is None:
-            left = base.filter(run, keep=False)
-            if len(base) - len(left) == len(run):
-                return Relation(left), run
-        there = run.within(self)
-        return self.remove(there), there
-
     def _settle(self, plus: Run | None, minus: Run | None) -> Relation:
         plus = plus if plus is not None and len(plus) else None
         minus = minus if minus is not None and len(minus) else None
@@ -237,7 +231,7 @@ class Relation:
         """The same rows in one run. Cost: linear, unless they are in one already."""
         if self.plus is None and self.minus is None:
             return self
-        base = self.base if self.minus is None else self.base.filter(self.minus, keep=False)
+        base = self.base if self.minus is None else self.base.less(self.minus)
         return Relation(base if self.plus is None else base.merge(self.plus))
 
     def has(self, place: int, values: Array) -> Array:
@@ -287,8 +281,10 @@ class Relation:
 
     def rows(self) -> Words:
         """All rows, packed and sorted."""
-        base = self.base if self.minus is None else self.base.filter(self.minus, keep=False)
-        return base.words if self.plus is None else self.base.arrays.merge(base.words, self.plus.words)
+        arrays, words = self.base.arrays, self.base.words
+        if self.minus is not None:
+            words = arrays.less(words, self.minus.words)
+        return words if self.plus is None else arrays.merge(words, self.plus.words)
 
 
 def run_of(arrays: Arrays, columns: Sequence[Column], count: int) -> Run:

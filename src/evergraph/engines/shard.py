@@ -90,12 +90,14 @@ class Shard:
 
     def retract(self, runs: Deltas) -> Deltas:
         """Make facts cease to be explicit; returns those that were."""
+        known = {key: self.explicit[key] for key in runs if key in self.explicit}
+        there = self.arrays.numbers([relation.contains(runs[key].words).sum() for key, relation in known.items()])
         out: Deltas = {}
-        for key, run in runs.items():
-            known = self.explicit.get(key)
-            if known is not None:
-                self.explicit[key], out[key] = known.take(run)
-        return {key: run for key, run in out.items() if len(run)}
+        for (key, relation), count in zip(known.items(), there, strict=True):
+            if count:
+                out[key] = runs[key] if count == len(runs[key]) else runs[key].within(relation)
+                self.explicit[key] = relation.remove(out[key])
+        return out
 
     @property
     def compares(self) -> bool:
