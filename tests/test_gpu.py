@@ -238,6 +238,17 @@ def test_a_large_relation_stays_on_the_device_while_rules_are_chosen_and_run() -
         assert xp.fetched < 3000
 
 
+def test_a_product_has_each_value_once() -> None:
+    """One column alone may be read with its repetitions; times another it would be all of them, that often."""
+    program = Program.parse("both(?x, ?z) :- node(?x), many(?y, ?z) . seen(?z) :- many(?y, ?z) .")
+    facts = " ".join([*(f"node({n}) ." for n in range(40)), *(f"many({n}, {n % 5}) ." for n in range(3000))])
+    with standing_in():
+        reports = [kg.update(insert=facts) for kg in (graph(program), KnowledgeGraph(program))]
+    assert [report.inserted.derived for report in reports] == [{"both": 200, "seen": 5}] * 2
+    assert reports[1].derivations == 205
+    assert reports[0].derivations <= 200 + 3000
+
+
 # -- launches --------------------------------------------------------------------------------------------------------------
 
 

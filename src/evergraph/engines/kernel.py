@@ -226,8 +226,8 @@ class _Evaluation:
             costs = [self._cost(table, atom, source) for atom, source in body]
             cheapest = costs.index(min(costs))
         (atom, source), rest = body[cheapest], body[:cheapest] + body[cheapest + 1 :]
-        needed = self.wanted
-        if rest or checks:
+        needed, last = self.wanted, not rest and not checks
+        if not last:
             needed = needed.union(*(a.variables for a, _ in rest), *map(self._variables, checks))
         place = self._only_asked(table, atom, needed)
         if place is not None:
@@ -238,10 +238,11 @@ class _Evaluation:
         if triples is None:
             triples = self._gathered(table, atom, source)
         if triples is not None:
-            self._go_on(table, self._join(table, (atom.relation, *atom.args), triples, needed), needed, rest, checks)
+            args = (atom.relation, *atom.args)
+            self._go_on(table, self._join(table, args, triples, needed, last), needed, rest, checks)
             return
         for key, part in self._by_predicate(table, atom, source):
-            self._go_on(part, self._join(part, atom.args, source[key], needed), needed, rest, checks)
+            self._go_on(part, self._join(part, atom.args, source[key], needed, last), needed, rest, checks)
 
     def _where(self, table: Table, mask: Array) -> Table:
         """The rows of a table that a mask marks."""
@@ -364,7 +365,10 @@ class _Evaluation:
 
     # -- one atom ------------------------------------------------------------------------------------------------------
 
-    def _join(self, table: Table, args: tuple[Value, ...], relation: Relation, needed: frozenset[str]) -> Table:
+    def _join(
+        self, table: Table, args: tuple[Value, ...], relation: Relation, needed: frozenset[str], last: bool = False
+    ) -> Table:
+        """With the rows of a relation; where nothing follows (`last`), some of them more than once if that costs less."""
         values = [table.value(a) for a in args]
         bound = [i for i, v in enumerate(values) if v is not None]
         free = [i for i, v in enumerate(values) if v is None]
@@ -380,7 +384,7 @@ class _Evaluation:
             if any(getattr(k, "ndim", 0) for k in keys):
                 parts.append(self._search(table, run, minus, order, keys, args, wanted, again))
             else:
-                parts.append(self._slice(table, run, minus, order, keys, args, wanted, again))
+                parts.append(self._slice(table, run, minus, order, keys, args, wanted, again, last))
         return stacked(self.xp, parts)
 
     def _semijoin(self, table: Table, values: list[Column], relation: Relation) -> Table:
@@ -400,11 +404,15 @@ class _Evaluation:
         args: tuple[Value, ...],
         wanted: list[int],
         again: list[int],
+        last: bool,
     ) -> Table:
         """The bound arguments are the same in every row: one range of the relation, times the table."""
         low, high = 0, len(run)
         if not keys and minus is None and not again and len(wanted) == 1 and run.arity > 1:
-            return self._product(table, {str(args[wanted[0]]): run.ids(wanted[0])})
+            place = wanted[0]
+            return self._product(
+                table, {str(args[place]): run.ids(place) if last and table.count == 1 else run.distinct(place)}
+            )
         order = order if keys else tuple(range(run.arity))
         words = run.in_order(order)
         if keys:
