@@ -392,7 +392,7 @@ class Changing(Becoming):
         """What a version says of itself."""
         shards = self._snapshot.info.shards if self._snapshot is not None else SHARDS
         explicit, derived = self._engine.counts(Which.EXPLICIT), self._engine.counts(Which.DERIVED)
-        counts = self._local.counted_by if self._pipeline is None else ""
+        counts = self._engine.counted_by
         terms, scopes = len(self._dictionary), self._dictionary.scopes
         said = (report, counts, self.equality)
         return Info(operation, shards, terms, scopes, explicit, derived, rules, {}, *said)

@@ -202,6 +202,10 @@ class Engine(Readable, Protocol):
     def counted(self) -> bool:
         """Whether ranks and counts of all facts are kept."""
 
+    @property
+    def counted_by(self) -> str:
+        """The fingerprint of the rules by which they are, where a store holds them; nothing elsewhere."""
+
     def count(self) -> int:
         """Count for every derived fact, when all strata have been closed anew; returns the number of instances."""
 
@@ -228,10 +232,6 @@ class OverlappingEngine(Engine, Protocol):
 
 class LocalEngine(Engine, Protocol):
     """An engine that holds its facts in this process."""
-
-    @property
-    def counted_by(self) -> str:
-        """The fingerprint of the rules by which facts are counted; nothing if they are not, or by all engines."""
 
     def changes(self) -> Iterator[Changed]:
         """What the update has done so far, as rows to put into a store and rows to drop from it."""

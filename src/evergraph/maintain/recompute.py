@@ -20,9 +20,9 @@ def recompute(engine: Engine, plan: Plan, insert: Facts, delete: Facts, reason: 
         engine.retract(delete)
         engine.insert(insert)
         phase.facts = size_of(insert) + size_of(delete)
-        outcome.missed = engine.missed()
         engine.forget_derived(counting)
     for number in range(len(plan.strata)):
         with outcome.phase(f"stratum {number + 1}") as phase:
             outcome.add(phase, engine.close(number, True))
+    outcome.missed = engine.missed()
     return outcome

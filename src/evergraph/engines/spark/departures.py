@@ -114,7 +114,9 @@ class ShardRetreat(Retreat):
     def doubt(self, key: Key, run: Run) -> None:
         """Decide about facts that are explicit no longer, or have lost an instance at another shard."""
         relation = self.relations.get(key)
-        run = self.doom(key, run.within(relation)) if relation is not None else run.where(slice(0, 0))
+        if relation is None:
+            return
+        run = self.doom(key, run.within(relation))
         if len(run) and self.step.job.keep == Keep.PROVED and self.derived_here(key):
             self.aim({key: run})
         elif len(run):

@@ -332,6 +332,8 @@ class SparkEngine(Running):
         once = dict(zip(map(id, self.local[stratum].rules.rules), self.local[stratum].once, strict=True))
         return (one_loop(replace(task, rule=once[id(task.rule)]) for c in components for task in c.tasks),)
 
+    counted_by = ""
+
     @property
     def counted(self) -> bool:
         """Whether the shards keep ranks and counts. They keep them for themselves: a store that Spark writes holds none."""
