@@ -1,4 +1,4 @@
-"""The kernels of `engines.modules`, compiled for this machine: that their source says what the stand-in for CuPy computes.
+"""The kernels of `engines.gpu.sources`, compiled for this machine: that their source says what the stand-in for CuPy computes.
 
 Their bodies are plain C++ over one element; a loop around each is what a GPU does at once.
 """
@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 from device import Device
-from evergraph.engines.modules import KERNELS, SEARCH, U64, Cupy
+from evergraph.engines.gpu.sources import KERNELS, SEARCH
+from evergraph.engines.modules import U64, Cupy
 
 COMPILER = shutil.which("c++") or shutil.which("g++")
 TYPES = {"uint64": "unsigned long long", "int64": "long long", "bool": "bool", "T": "unsigned long long"}
@@ -52,7 +53,7 @@ def sources() -> dict[str, tuple[str, str, str]]:
     xp = Narrowing()
     module = Cupy(xp)
     for words, half in ((1, True), (2, False), (2, True), (3, False)):
-        module._narrowing(words, half)
+        module._narrow(words, half)
     assert xp.made.keys() >= KERNELS.keys()
     return xp.made
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from evergraph.engines.modules import LOW, SHIFT, U64, Array, Words, module_of
+from evergraph.engines.modules import LOW, SHIFT, U64, Array, Words, distinct_sorted, module_of
 
 __all__ = ["LOW", "SHIFT", "U64", "Array", "Arrays", "Column", "Words"]
 
@@ -72,12 +72,11 @@ class Arrays:
 
     def fresh(self, parts: Sequence[Words], known: Words) -> Words:
         """The distinct rows of all parts that are not among sorted ones, in order."""
-        if len(known) > 1 or not self.module.whole or not len(known[0]):
+        if len(known) > 1 or not len(known[0]):
             rows = self.unique(parts)
             return self.chosen(rows, self.lacks(known, rows))
         word = parts[0][0] if len(parts) == 1 else self.xp.concatenate([words[0] for words in parts])
-        word = self.module.sort(word)
-        return self.chosen((word,), self.module.fresh(word, known[0]))
+        return (self.module.fresh(word, known[0]),)
 
     def sorted(self, words: Words) -> Words:
         """Rows in order."""
@@ -109,7 +108,7 @@ class Arrays:
 
     def distinct_sorted(self, values: Array) -> Array:
         """Sorted values without repetition."""
-        return values if len(values) < 2 else self.chosen((values,), self.module.firsts((values,)))[0]
+        return values if len(values) < 2 else distinct_sorted(self.module, values)
 
     def distinct_first(self, words: Words) -> Array:
         """The distinct ids of the first column of sorted rows, in order."""

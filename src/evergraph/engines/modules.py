@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from evergraph.engines.gpu.sources import KERNELS, SEARCH, narrowing
+
 Array = Any
 """A one-dimensional array of one of the two modules."""
 Words = tuple[Array, ...]
@@ -30,6 +32,12 @@ MANY = 4096
 """From here on a look at the whole input pays for itself."""
 RADIX = 1 << 16
 """NumPy sorts 16-bit integers in linear time."""
+
+
+def distinct_sorted(module: Numpy | Cupy, values: Array) -> Array:
+    """Sorted values without repetition."""
+    keep = module.where(module.firsts((values,)))
+    return values if keep is None else values[keep]
 
 
 class Numpy:
@@ -117,23 +125,21 @@ class Numpy:
                 seen = np.zeros(top + 1, bool)
                 seen[values] = True
                 return np.flatnonzero(seen).astype(U64)
-        values = self.sort(values)
-        keep = self.where(self.firsts((values,)))
-        return values if keep is None else values[keep]
+        return distinct_sorted(self, self.sort(values))
 
     def distinct_first(self, word: Array) -> Array:
         """The distinct first halves of sorted pairs, of which there are some."""
-        first = word >> SHIFT
-        keep = self.where(self.firsts((first,)))
-        return first if keep is None else first[keep]
+        return distinct_sorted(self, word >> SHIFT)
 
     def split_pairs(self, arrays: Any, key: Array, first: Array, second: Array) -> list[tuple[int, Array]]:
         """The distinct pairs of each key, sorted: key by key, each in the cache."""
         return [(k, arrays.unique([(self.pair(first[part], second[part]),)])[0]) for k, part in arrays.split(key)]
 
     def fresh(self, word: Array, known: Array) -> Array:
-        """A mask of sorted words that are not those before them, and not known."""
-        return self.firsts((word,)) & self.lacks(known, word)
+        """Distinct words that are not known, in order; known ones are sorted, and not none."""
+        word = distinct_sorted(self, self.sort(word))
+        keep = self.where(self.lacks(known, word))
+        return word if keep is None else word[keep]
 
     def rank(self, values: Array, column: Array) -> Array:
         """For each id of a column its place among the sorted distinct ids `values`, in 16 bits when that suffices."""
@@ -230,7 +236,7 @@ class Numpy:
     def expand(self, low: Array, high: Array) -> tuple[Array, Array]:
         """For ranges, the number of each range and the index of each element in them."""
         counts = high - low
-        number = np.repeat(np.arange(len(counts)), counts)
+        number = self.repeat(counts)
         ends = np.cumsum(counts)
         return number, np.arange(len(number)) + (low - (ends - counts))[number]
 
@@ -253,83 +259,6 @@ class Numpy:
         return np.maximum.reduceat(values, starts) if len(starts) else values
 
 
-SEARCH = """
-template <typename R> __device__ long long first_not_less(const R& row, long long low, long long high, unsigned long long key) {
-    while (low < high) {
-        long long middle = (low + high) >> 1;
-        if (row[middle] < key) low = middle + 1; else high = middle;
-    }
-    return low;
-}
-template <typename R> __device__ long long first_greater(const R& row, long long low, long long high, unsigned long long key) {
-    while (low < high) {
-        long long middle = (low + high) >> 1;
-        if (row[middle] <= key) low = middle + 1; else high = middle;
-    }
-    return low;
-}
-"""
-
-KERNELS = {
-    "eg_pair": ("uint64 a, uint64 b", "uint64 out", "out = a << 32 | b"),
-    "eg_swap": ("uint64 word", "uint64 out", "out = word << 32 | word >> 32"),
-    "eg_firsts": ("raw T row", "bool out", "out = i == 0 || row[i] != row[i - 1]"),
-    "eg_differ": ("raw T row, bool had", "bool out", "out = had || (i > 0 && row[i] != row[i - 1])"),
-    "eg_contains": (
-        "raw uint64 row, int64 n, uint64 key",
-        "bool out",
-        "long long at = first_not_less(row, 0, n, key); out = at < n && row[at] == key",
-    ),
-    "eg_lacks": (
-        "raw uint64 row, int64 n, uint64 key",
-        "bool out",
-        "long long at = first_not_less(row, 0, n, key); out = at >= n || row[at] != key",
-    ),
-    "eg_first_halves": ("raw uint64 row", "bool out", "out = i == 0 || row[i] >> 32 != row[i - 1] >> 32"),
-    "eg_fresh": (
-        "raw uint64 row, raw uint64 known, int64 n",
-        "bool out",
-        """out = i == 0 || row[i] != row[i - 1];
-        if (out) { long long at = first_not_less(known, 0, n, row[i]); out = at >= n || known[at] != row[i]; }""",
-    ),
-    "eg_low": ("raw uint64 row, int64 at", "uint64 out", "out = row[at] & 0xffffffffULL"),
-    "eg_high": ("raw uint64 row, int64 at", "uint64 out", "out = row[at] >> 32"),
-    "eg_places": (
-        "raw uint64 row, int64 n, uint64 key",
-        "int64 at, bool there",
-        "long long p = first_not_less(row, 0, n, key); there = p < n && row[p] == key; at = p < n ? p : 0",
-    ),
-    "eg_ranges": (
-        "raw uint64 row, int64 n, uint64 first",
-        "int64 low, int64 high",
-        "low = first_not_less(row, 0, n, first << 32); high = first_greater(row, low, n, first << 32 | 0xffffffffULL)",
-    ),
-    "eg_range": (
-        "raw uint64 row, int64 n, uint64 first",
-        "int64 out",
-        "out = i ? first_greater(row, 0, n, first << 32 | 0xffffffffULL) : first_not_less(row, 0, n, first << 32)",
-    ),
-    "eg_repeat": ("raw int64 ends, int64 n", "int64 number", "number = first_greater(ends, 0, n, i)"),
-    "eg_expand": (
-        "raw int64 ends, int64 n, raw int64 low",
-        "int64 number, int64 at",
-        "number = first_greater(ends, 0, n, i); at = low[number] + i - (number ? ends[number - 1] : 0)",
-    ),
-    "eg_less": (
-        "raw uint64 row, raw uint64 gone, int64 n",
-        "raw uint64 out",
-        "long long at = first_not_less(gone, 0, n, row[i]); if (at >= n || gone[at] != row[i]) out[i - at] = row[i]",
-    ),
-    "eg_merge": (
-        "raw uint64 a, int64 n, raw uint64 b, int64 m",
-        "raw uint64 out",
-        """if (i < n) out[i + first_not_less(b, 0, m, a[i])] = a[i];
-        else out[i - n + first_not_less(a, 0, n, b[i - n])] = b[i - n]""",
-    ),
-}
-"""Input, output and body of each, as CuPy takes them; `i` is the number of the element."""
-
-
 class Cupy:
     """`xp` is CuPy, or what stands in for it."""
 
@@ -344,7 +273,7 @@ class Cupy:
         self.xp = xp
         kernel = xp.ElementwiseKernel
         self._kernels = {name: kernel(*types, body, name, preamble=SEARCH) for name, (*types, body) in KERNELS.items()}
-        self._narrow = cache(self._narrowing)
+        self._narrow = cache(lambda keys, half: kernel(*narrowing(keys, half)))
 
     def _run(self, name: str, *args: Any, size: int | None = None) -> Any:
         return self._kernels[name](*args) if size is None else self._kernels[name](*args, size=size)
@@ -406,9 +335,7 @@ class Cupy:
         return None if len(found) == len(mask) else found
 
     def distinct(self, values: Array) -> Array:
-        values = self.xp.sort(values)
-        keep = self.where(self.firsts((values,))) if len(values) > 1 else None
-        return values if keep is None else values[keep]
+        return distinct_sorted(self, self.xp.sort(values))
 
     def distinct_first(self, word: Array) -> Array:
         at = self.where(self._run("eg_first_halves", word, size=len(word)))
@@ -425,8 +352,10 @@ class Cupy:
         return [(k, pairs[a:b]) for k, (a, b) in zip(found.tolist(), pairwise(edges), strict=True)]
 
     def fresh(self, word: Array, known: Array) -> Array:
-        """A mask of sorted words that are not those before them, and not known: one look where NumPy takes two."""
-        return self._run("eg_fresh", word, known, len(known), size=len(word))
+        """One look at each where NumPy takes two."""
+        word = self.xp.sort(word)
+        keep = self.where(self._run("eg_fresh", word, known, len(known), size=len(word)))
+        return word if keep is None else word[keep]
 
     def rank(self, values: Array, column: Array) -> Array:
         return self._run("eg_places", values, len(values), column)[0]
@@ -459,24 +388,6 @@ class Cupy:
         words = rows[: len(keys) + len(more)]
         low, high = self._narrow(len(keys), last is not None)(*words, len(rows[0]), *keys, *more)
         return low, high
-
-    def _narrowing(self, keys: int, half: bool) -> Any:
-        """The kernel for rows of several words."""
-        words = keys + half
-        less, greater = "false", "false"
-        for i in reversed(range(words)):
-            low = f"(k{i} << 32)" if i == keys else f"k{i}"
-            high = f"(k{i} << 32 | 0xffffffffULL)" if i == keys else f"k{i}"
-            less = f"(r{i}[m] < {low} || (r{i}[m] == {low} && {less}))"
-            greater = f"(r{i}[m] > {high} || (r{i}[m] == {high} && {greater}))"
-        given = [*(f"raw uint64 r{i}" for i in range(words)), "int64 n", *(f"uint64 k{i}" for i in range(words))]
-        body = f"""
-        long long a = 0, b = n;
-        while (a < b) {{ long long m = (a + b) >> 1; if ({less}) a = m + 1; else b = m; }}
-        low = a; b = n;
-        while (a < b) {{ long long m = (a + b) >> 1; if ({greater}) b = m; else a = m + 1; }}
-        high = a"""
-        return self.xp.ElementwiseKernel(", ".join(given), "int64 low, int64 high", body, f"eg_narrow_{keys}_{int(half)}")
 
     def expand(self, low: Array, high: Array) -> tuple[Array, Array]:
         ends = self.xp.cumsum(high - low)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from evergraph.engines.arrays import Arrays
 from evergraph.engines.kernel import Kernel, Values
 from evergraph.engines.mirror import Mirror
-from evergraph.engines.relation import Relation
+from evergraph.engines.relation import Relation, Run
+from evergraph.plan.model import Key
 from evergraph.plan.schedule import Component
 
 if TYPE_CHECKING:
@@ -45,22 +46,22 @@ class Near:
         keys = {atom.relation for atom in atoms}
         here = {key: self.here(fixpoint.relations[key]) for key in keys & fixpoint.relations.keys()}
         side = type(fixpoint)(self.kernel, dict(here))
-        side.trace = [] if fixpoint.trace is not None else None
+        derived: list[tuple[Key, Run]] = []
+        side.trace = derived
         if not full:
             for key in keys & fixpoint.arrived.keys():
                 side.arrived.add(key, mirror.run(fixpoint.arrived[key], host))
                 side.before[key] = self.here(fixpoint.before[key])
-        given = {id(run) for _, run in side.arrived.parts()}
         derivations, examined = self.kernel.derivations, self.kernel.examined
         side.close((component,), full)
-        for key, run in side.arrived.parts():
-            if id(run) not in given:
-                fixpoint.arrive(key, mirror.run(run, device))
+        there = [(key, mirror.run(run, device)) for key, run in derived]
+        for key, run in there:
+            fixpoint.arrive(key, run)
         for key, relation in side.relations.items():
             if relation is not here.get(key):
                 fixpoint.relations[key] = mirror.relation(relation, device)
-        if fixpoint.trace is not None and side.trace is not None:
-            fixpoint.trace += [(key, mirror.run(run, device)) for key, run in side.trace]
+        if fixpoint.trace is not None:
+            fixpoint.trace += there
         fixpoint.rounds += side.rounds
         fixpoint.kernel.derivations += self.kernel.derivations - derivations
         fixpoint.kernel.examined += self.kernel.examined - examined
