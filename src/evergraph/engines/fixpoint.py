@@ -75,8 +75,7 @@ class Fixpoint:
     def close(self, components: Iterable[Component], full: bool) -> None:
         """Draw every consequence: of all facts (`full`), or of those that arrived."""
         for component in components:
-            if self.near is not None and self.near.takes(self, component):
-                self.near.close(self, component, full)
+            if self.near is not None and self.near.close(self, component, full):
                 continue
             if full:
                 fed = self._evaluate_fully(component)
