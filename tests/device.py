@@ -17,12 +17,15 @@ from typing import Any
 import numpy as np
 
 from evergraph.engines.gpu.device import find_device
+from evergraph.engines.gpu.sources import ALL, THREADS, TILE, Kernel, Parameter, Scan, narrowing
 from evergraph.errors import UserError
 
 CREATING = ["arange", "bincount", "empty", "empty_like", "full", "ones", "zeros"]
 CHANGING = ["add", "append", "concatenate", "cumsum", "flatnonzero", "maximum", "minimum", "searchsorted", "stack", "where"]
 LIKE_NUMPY = frozenset([*CREATING, *CHANGING])
 """Functions that CuPy has with NumPy's arguments, as far as the kernel gives them."""
+ALLOCATING = frozenset(["empty", "empty_like"])
+"""Functions that launch nothing."""
 WAITS = frozenset(["bincount", "flatnonzero"])
 """Functions whose answer is as long as its values say, which the host has to know."""
 
@@ -108,6 +111,10 @@ class DeviceArray:
 
     def view(self, kind: Any) -> DeviceArray:
         return DeviceArray(self.module, self.values.view(kind))
+
+    def sort(self) -> None:
+        self.module.launches["sort"] += 1
+        self.values.sort()
 
 
 def _method(name: str) -> Callable[..., Any]:
@@ -217,7 +224,7 @@ class Device:
             raise OutOfMemoryError(f"Out of memory allocating {size:,} bytes")
 
     def call(self, name: str, function: Callable[..., Any], *args: Any, out: Any = None, **options: Any) -> Any:
-        self.launches[name] += 1
+        self.launches[name] += name not in ALLOCATING
         if name in WAITS:
             self.waits[name] += 1
         found = function(*map(self.inner, args), **{key: self.inner(value) for key, value in options.items()})
@@ -250,8 +257,8 @@ class Device:
     def asnumpy(self, values: Any) -> Any:
         return values.get() if isinstance(values, DeviceArray) else values
 
-    def ElementwiseKernel(self, given: str, made: str, body: str, name: str, preamble: str = "") -> _Kernel:
-        return _Kernel(self, given, name)
+    def RawModule(self, code: str, options: tuple[str, ...]) -> Any:
+        return SimpleNamespace(get_function=lambda name: Launched(self, name.removeprefix("eg_")))
 
     def sort(self, values: DeviceArray) -> DeviceArray:
         return self.call("sort", np.sort, values)
@@ -280,31 +287,92 @@ class _Ufunc:
         self.function.at(values.values, self.module.inner(where), self.module.inner(more))
 
 
-class _Kernel:
-    """What a kernel of `engines.modules` computes, by its name."""
+class Launched:
+    """What a kernel of `engines.gpu.sources` computes, by its name. A GPU takes whatever it is given for what it expects."""
 
-    def __init__(self, module: Device, given: str, name: str) -> None:
+    def __init__(self, module: Device, name: str) -> None:
         self.module, self.name = module, name
-        self.types = [part.split()[-2] for part in given.split(",")]
+        self.kernel = kernel_named(name)
+        self.given, self.made = Parameter.of(self.kernel.given), Parameter.of(self.kernel.made)
 
-    def __call__(self, *args: Any, size: int | None = None) -> Any:
-        for kind, value in zip(self.types, args, strict=False):
-            if isinstance(value, DeviceArray) and kind != "T":
-                assert value.dtype.name == kind.replace("bool_", "bool"), f"{self.name}: {value.dtype.name} for {kind}"
-        function = getattr(self, self.name.removeprefix("eg_"), None) or self.narrow
-        return self.module.call(self.name, lambda *inner: function(*inner, *([size] if size is not None else [])), *args)
+    def __call__(self, grid: tuple[int], block: tuple[int], args: tuple[Any, ...]) -> None:
+        size, *rest = args
+        scan = isinstance(self.kernel, Scan)
+        assert size > 0 and block == (THREADS,) and grid == (-(-size // (TILE if scan else THREADS)),)
+        if scan:
+            *rest, state = rest
+            assert state.dtype == np.uint64 and len(state) == grid[0] + 2 and not state.values.any()
+        for parameter, value in zip([*self.given, *self.made], rest, strict=True):
+            self._check(parameter, value, size)
+        self.module.launches[self.name] += 1
+        inner = [self.module.inner(value) for value in rest[: len(self.given)]]
+        function = getattr(Computed, self.name, None) or Computed.narrow
+        found = function(*inner) if function is not Computed.narrow else function(self.name, *inner)
+        found = found if isinstance(found, tuple) else (found,)
+        if scan:
+            *found, state.values[1] = found
+        for target, values in zip(rest[len(self.given) :], found, strict=True):
+            target.values[: len(values)] = values
+
+    def _check(self, parameter: Parameter, value: Any, size: int) -> None:
+        told = f"{self.name}: {value!r} for {parameter}"
+        if not parameter.way:
+            assert not isinstance(value, DeviceArray | np.ndarray) and isinstance(value, int | np.uint64), told
+            assert isinstance(value, np.uint64) == (parameter.kind == "uint64"), told
+            return
+        assert isinstance(value, DeviceArray) and value.ndim == 1 and value.values.flags.c_contiguous, told
+        kinds = ("uint64", "int64") if parameter.kind == "word" else (parameter.kind,)
+        assert value.dtype.name in kinds, told
+        assert parameter.way == "raw" or len(value) == size, told
+
+
+def kernel_named(name: str) -> Kernel | Scan:
+    if name.startswith("narrow"):
+        _, keys, half = name.split("_")
+        return narrowing(int(keys), half == "1")[1]
+    return ALL[name]
+
+
+LOW, HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
+
+
+class Computed:
+    """What kernels make of what they are given; the last thing that a scan makes is the sum of all."""
 
     @staticmethod
     def pair(first: Any, second: Any) -> Any:
-        return first << np.uint64(32) | second
+        return first << HALF | second
+
+    pair_from = pair_to = pair
 
     @staticmethod
     def swap(word: Any) -> Any:
-        return word << np.uint64(32) | word >> np.uint64(32)
+        return word << HALF | word >> HALF
 
     @staticmethod
-    def firsts(row: Any, size: int) -> Any:
-        return np.concatenate([[True], row[1:] != row[:-1]])[:size]
+    def high(word: Any) -> Any:
+        return word >> HALF
+
+    @staticmethod
+    def low(word: Any) -> Any:
+        return word & LOW
+
+    @staticmethod
+    def take(row: Any, at: Any) -> Any:
+        assert not len(at) or at.min() >= 0
+        return row[at]
+
+    @staticmethod
+    def take_high(row: Any, at: Any) -> Any:
+        return Computed.take(row, at) >> HALF
+
+    @staticmethod
+    def take_low(row: Any, at: Any) -> Any:
+        return Computed.take(row, at) & LOW
+
+    @staticmethod
+    def firsts(row: Any) -> Any:
+        return np.concatenate([[True], row[1:] != row[:-1]])
 
     @staticmethod
     def differ(row: Any, had: Any) -> Any:
@@ -319,22 +387,6 @@ class _Kernel:
         return ~np.isin(key, row[:count])
 
     @staticmethod
-    def first_halves(row: Any, size: int) -> Any:
-        return _Kernel.firsts(row >> np.uint64(32), size)
-
-    @staticmethod
-    def high(row: Any, at: Any) -> Any:
-        return row[at] >> np.uint64(32)
-
-    @staticmethod
-    def fresh(row: Any, known: Any, count: int, size: int) -> Any:
-        return _Kernel.firsts(row, size) & ~np.isin(row, known[:count])
-
-    @staticmethod
-    def low(row: Any, at: Any) -> Any:
-        return row[at] & np.uint64(0xFFFFFFFF)
-
-    @staticmethod
     def places(row: Any, count: int, key: Any) -> Any:
         at = np.searchsorted(row[:count], key)
         at = np.where(at == count, 0, at)
@@ -342,35 +394,72 @@ class _Kernel:
 
     @staticmethod
     def ranges(row: Any, count: int, first: Any) -> Any:
-        key = first << np.uint64(32)
-        return np.searchsorted(row[:count], key), np.searchsorted(row[:count], key | np.uint64(0xFFFFFFFF), "right")
+        key = first << HALF
+        return np.searchsorted(row[:count], key), np.searchsorted(row[:count], key | LOW, "right")
 
     @staticmethod
-    def range(row: Any, count: int, first: Any, size: int) -> Any:
-        return np.array(_Kernel.ranges(row, count, first))
+    def range(row: Any, count: int, first: Any) -> Any:
+        return np.array(Computed.ranges(row, count, first))
 
     @staticmethod
-    def repeat(ends: Any, count: int, size: int) -> Any:
-        return np.searchsorted(ends[:count], np.arange(size), "right")
+    def repeat(ends: Any, count: int) -> Any:
+        return np.repeat(np.arange(count), np.diff(ends[:count], prepend=0))
 
     @staticmethod
-    def expand(ends: Any, count: int, low: Any, size: int) -> Any:
-        number = np.searchsorted(ends[:count], np.arange(size), "right")
-        return number, low[number] + np.arange(size) - np.concatenate([[0], ends])[number]
+    def expand(ends: Any, count: int, low: Any) -> Any:
+        number = Computed.repeat(ends, count)
+        return number, low[number] + np.arange(len(number)) - np.concatenate([[0], ends])[number]
 
     @staticmethod
-    def less(row: Any, gone: Any, count: int, out: Any, size: int) -> Any:
-        out[:] = row[~np.isin(row, gone[:count])]
-        return np.empty(0)
+    def joined(ends: Any, count: int, low: Any, row: Any) -> Any:
+        number, at = Computed.expand(ends, count, low)
+        return number, row[at] & LOW
 
     @staticmethod
-    def merge(a: Any, n: int, b: Any, m: int, out: Any, size: int) -> Any:
-        out[:] = np.sort(np.concatenate([a[:n], b[:m]]))
-        return np.empty(0)
+    def less(row: Any, gone: Any, count: int) -> Any:
+        return row[~np.isin(row, gone[:count])]
 
-    def narrow(self, *args: Any) -> Any:
+    @staticmethod
+    def merge(a: Any, n: int, b: Any, m: int) -> Any:
+        return np.sort(np.concatenate([a[:n], b[:m]]))
+
+    @staticmethod
+    def where(mask: Any) -> Any:
+        found = np.flatnonzero(mask)
+        return found, len(found)
+
+    @staticmethod
+    def distinct(row: Any) -> Any:
+        found = row[Computed.firsts(row)]
+        return found, len(found)
+
+    @staticmethod
+    def distinct_first(row: Any) -> Any:
+        return Computed.distinct(row >> HALF)
+
+    @staticmethod
+    def fresh(row: Any, known: Any, count: int) -> Any:
+        found = row[Computed.firsts(row) & ~np.isin(row, known[:count])]
+        return found, len(found)
+
+    @staticmethod
+    def sums(counts: Any) -> Any:
+        ends = np.cumsum(counts)
+        return ends, ends[-1]
+
+    @staticmethod
+    def ends(low: Any, high: Any) -> Any:
+        return Computed.sums(high - low)
+
+    @staticmethod
+    def starts(row: Any, count: int, first: Any) -> Any:
+        low, high = Computed.ranges(row, count, first)
+        return low, *Computed.ends(low, high)
+
+    @staticmethod
+    def narrow(name: str, *args: Any) -> Any:
         """Rows as words, their number, then as many words of keys, the last of which may be half of one."""
-        words, half = len(args) // 2, self.name.endswith("1")
+        words, half = len(args) // 2, name.endswith("1")
         rows = list(zip(*(w.tolist() for w in args[:words]), strict=True))
         keys = list(zip(*(w.tolist() for w in args[words + 1 :]), strict=True))
         lows = [(*key[:-1], key[-1] << 32) if half else key for key in keys]

@@ -15,88 +15,62 @@ from typing import Any
 import numpy as np
 import pytest
 
-from device import Device
-from evergraph.engines.gpu.sources import KERNELS, SEARCH
-from evergraph.engines.modules import U64, Cupy
+from device import Device, Launched
+from evergraph.engines.gpu.sources import (
+    ALL,
+    SCANS,
+    SEARCH,
+    THREADS,
+    TILE,
+    Kernel,
+    Parameter,
+    Scan,
+    narrowing,
+    written,
+)
+from evergraph.engines.modules import U64, module_of
+from gpus import array_module  # noqa: F401 - a fixture
 
 COMPILER = shutil.which("c++") or shutil.which("g++")
-TYPES = {"uint64": "unsigned long long", "int64": "long long", "bool": "bool", "T": "unsigned long long"}
-DTYPES = {"uint64": np.uint64, "int64": np.int64, "bool": np.bool_, "T": np.uint64}
+DTYPES = {"uint64": np.uint64, "int64": np.int64, "bool": np.bool_, "word": np.uint64}
+ON_HOST = """
+#define __device__
+#define __global__
+#define EACH for (long long i = 0; i < size; i++)
+"""
+SCAN = """
+template <typename Count, typename Write> void scan(long long size, word* state, Count count, Write write) {
+    for (long long i = 0; i < size; i++) { word some = count(i); write(i, state[1], some); state[1] += some; }
+}
+"""
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
 
 
-class Parameter:
-    """`raw uint64 row`: an array that any element may read; without `raw`, each element has its own, or all the same."""
-
-    def __init__(self, text: str) -> None:
-        *raw, self.kind, self.name = text.split()
-        self.raw = bool(raw)
-
-    @staticmethod
-    def of(text: str) -> list[Parameter]:
-        return [Parameter(part) for part in text.split(",") if part.strip()]
-
-
-class Narrowing(Device):
-    """Keeps what kernels are made of."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.made: dict[str, tuple[str, str, str]] = {}
-
-    def ElementwiseKernel(self, given: str, made: str, body: str, name: str, preamble: str = "") -> Any:
-        self.made[name] = given, made, body
-        return super().ElementwiseKernel(given, made, body, name, preamble)
-
-
-def sources() -> dict[str, tuple[str, str, str]]:
-    xp = Narrowing()
-    module = Cupy(xp)
-    for words, half in ((1, True), (2, False), (2, True), (3, False)):
-        module._narrow(words, half)
-    assert xp.made.keys() >= KERNELS.keys()
-    return xp.made
-
-
-def function(name: str, given: str, made: str, body: str) -> str:
-    inputs, outputs = Parameter.of(given), Parameter.of(made)
-    said = [f"const {TYPES[p.kind]}* {p.name}{'' if p.raw else '_all, long long ' + p.name + '_step'}" for p in inputs]
-    said += [f"{TYPES[p.kind]}* {p.name}{'' if p.raw else '_all'}" for p in outputs]
-    own = [f"{TYPES[p.kind]} {p.name} = {p.name}_all[i * {p.name}_step];" for p in inputs if not p.raw]
-    own += [f"{TYPES[p.kind]} {p.name} = 0;" for p in outputs if not p.raw]
-    back = [f"{p.name}_all[i] = {p.name};" for p in outputs if not p.raw]
-    loop = f"for (long long i = 0; i < size; i++) {{ {' '.join(own)} {body}; {' '.join(back)} }}"
-    return f'extern "C" void {name}(long long size, {", ".join(said)}) {{ {loop} }}'
+def sources() -> dict[str, Kernel | Scan]:
+    return ALL | dict(narrowing(words, half) for words, half in ((1, True), (2, False), (2, True), (3, False)))
 
 
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     folder: Path = tmp_path_factory.mktemp("kernels")
-    code = ["#define __device__", SEARCH, *(function(name, *parts) for name, parts in sources().items())]
+    code = [ON_HOST, SEARCH, SCAN, *(written(name, one) for name, one in sources().items())]
     (folder / "kernels.cpp").write_text("\n".join(code))
-    command = [str(COMPILER), "-O1", "-Wall", "-Werror", "-Wno-unused-variable", "-Wno-sign-compare", "-shared", "-fPIC"]
+    command = [str(COMPILER), "-std=c++17", "-O1", "-Wall", "-Werror", "-Wno-sign-compare", "-shared", "-fPIC"]
     subprocess.run([*command, "-o", "kernels.so", "kernels.cpp"], cwd=folder, check=True)
     return ctypes.CDLL(str(folder / "kernels.so"))
 
 
-def ran(library: ctypes.CDLL, name: str, args: list[Any], size: int) -> list[Any]:
-    """What a kernel makes of its arguments: its outputs, of which raw ones are given."""
-    given, made, _ = sources()[name]
+def ran(library: ctypes.CDLL, name: str, args: list[Any], outputs: list[Any], size: int) -> int:
+    """What a kernel makes of its arguments is in the outputs; how many all elements count for, if it is a scan."""
     said: list[Any] = [ctypes.c_longlong(size)]
-    kept = []
-    for parameter, value in zip(Parameter.of(given), args, strict=False):
-        array = np.ascontiguousarray(np.atleast_1d(np.asarray(value, DTYPES[parameter.kind])))
-        kept.append(array)
-        said.append(array.ctypes.data_as(ctypes.c_void_p))
-        if not parameter.raw:
-            said.append(ctypes.c_longlong(int(np.ndim(value) > 0)))
-    outputs = []
-    for number, parameter in enumerate(Parameter.of(made)):
-        array = args[len(kept) + number] if parameter.raw else np.zeros(size, DTYPES[parameter.kind])
-        outputs.append(array)
-        said.append(array.ctypes.data_as(ctypes.c_void_p))
-    getattr(library, name)(*said)
-    return outputs
+    for value in (*args, *outputs):
+        number = ctypes.c_ulonglong if isinstance(value, np.uint64) else ctypes.c_longlong
+        said.append(value.ctypes.data_as(ctypes.c_void_p) if isinstance(value, np.ndarray) else number(int(value)))
+    state = np.zeros(2, U64)
+    if name in SCANS:
+        said.append(state.ctypes.data_as(ctypes.c_void_p))
+    getattr(library, f"eg_{name}")(*said)
+    return int(state[1])
 
 
 def words(rng: np.random.Generator, count: int, most: int = 6) -> Any:
@@ -136,14 +110,24 @@ def expanded(rng: np.random.Generator) -> tuple[list[Any], int]:
 def lessened(rng: np.random.Generator) -> tuple[list[Any], int]:
     row = ordered(rng, 40)
     gone = row[rng.random(len(row)) < 0.4]
-    return [row, gone, len(gone), np.zeros(len(row) - len(gone), U64)], len(row)
+    return [row, gone, len(gone)], len(row)
+
+
+def joined(rng: np.random.Generator) -> tuple[list[Any], int]:
+    (ends, count, low), size = expanded(rng)
+    return [ends, count, low, words(rng, 100)], size
+
+
+def started(rng: np.random.Generator) -> tuple[list[Any], int]:
+    low = rng.integers(0, 90, 12)
+    return [low, low + rng.integers(0, 4, 12)], 12
 
 
 def merged(rng: np.random.Generator) -> tuple[list[Any], int]:
     both = ordered(rng, 40)
     mine = rng.random(len(both)) < 0.7
     a, b = both[mine], both[~mine]
-    return [a, len(a), b, len(b), np.zeros(len(both), U64)], len(both)
+    return [a, len(a), b, len(b)], len(both)
 
 
 def narrowed(keys: int, half: bool) -> Make:
@@ -159,27 +143,38 @@ def narrowed(keys: int, half: bool) -> Make:
 
 
 CASES: dict[str, Make] = {
-    "eg_pair": lambda rng: ([words(rng, 20) >> U64(32), words(rng, 20) >> U64(32)], 20),
-    "eg_swap": lambda rng: ([words(rng, 20)], 20),
-    "eg_firsts": lambda rng: ([np.sort(words(rng, 30))], 30),
-    "eg_differ": lambda rng: ([np.sort(words(rng, 30)), rng.random(30) < 0.3], 30),
-    "eg_contains": searched,
-    "eg_lacks": searched,
-    "eg_places": searched,
-    "eg_fresh": lambda rng: ([np.sort(words(rng, 30)), known := ordered(rng, 15), len(known)], 30),
-    "eg_first_halves": lambda rng: ([np.sort(words(rng, 30))], 30),
-    "eg_high": lambda rng: ([words(rng, 20), rng.integers(0, 20, 9)], 9),
-    "eg_low": lambda rng: ([words(rng, 20), rng.integers(0, 20, 9)], 9),
-    "eg_ranges": ids_searched,
-    "eg_range": lambda rng: ([row := ordered(rng, 20), len(row), U64(rng.integers(0, 7))], 2),
-    "eg_repeat": counted,
-    "eg_expand": expanded,
-    "eg_merge": merged,
-    "eg_less": lessened,
-    "eg_narrow_1_1": narrowed(1, True),
-    "eg_narrow_2_0": narrowed(2, False),
-    "eg_narrow_2_1": narrowed(2, True),
-    "eg_narrow_3_0": narrowed(3, False),
+    "pair": lambda rng: ([words(rng, 20) >> U64(32), words(rng, 20) >> U64(32)], 20),
+    "pair_from": lambda rng: ([U64(7), words(rng, 20) >> U64(32)], 20),
+    "pair_to": lambda rng: ([words(rng, 20) >> U64(32), U64(2**32 - 1)], 20),
+    "swap": lambda rng: ([words(rng, 20)], 20),
+    "high": lambda rng: ([words(rng, 20)], 20),
+    "low": lambda rng: ([words(rng, 20)], 20),
+    "take": lambda rng: ([words(rng, 20), rng.integers(0, 20, 9)], 9),
+    "take_high": lambda rng: ([words(rng, 20), rng.integers(0, 20, 9)], 9),
+    "take_low": lambda rng: ([words(rng, 20), rng.integers(0, 20, 9)], 9),
+    "firsts": lambda rng: ([np.sort(words(rng, 30))], 30),
+    "differ": lambda rng: ([np.sort(words(rng, 30)), rng.random(30) < 0.3], 30),
+    "contains": searched,
+    "lacks": searched,
+    "places": searched,
+    "ranges": ids_searched,
+    "range": lambda rng: ([row := ordered(rng, 20), len(row), U64(rng.integers(0, 7))], 2),
+    "repeat": counted,
+    "expand": expanded,
+    "joined": joined,
+    "merge": merged,
+    "less": lessened,
+    "where": lambda rng: ([rng.random(30) < rng.random()], 30),
+    "distinct": lambda rng: ([np.sort(words(rng, 30))], 30),
+    "distinct_first": lambda rng: ([np.sort(words(rng, 30))], 30),
+    "fresh": lambda rng: ([np.sort(words(rng, 30)), known := ordered(rng, 15), len(known)], 30),
+    "sums": lambda rng: ([rng.integers(0, 4, 12)], 12),
+    "ends": started,
+    "starts": ids_searched,
+    "narrow_1_1": narrowed(1, True),
+    "narrow_2_0": narrowed(2, False),
+    "narrow_2_1": narrowed(2, True),
+    "narrow_3_0": narrowed(3, False),
 }
 
 
@@ -189,15 +184,31 @@ def test_every_kernel_is_tried() -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_kernel_says_what_the_stand_in_computes(compiled: ctypes.CDLL, name: str) -> None:
-    given, made, _ = sources()[name]
     for seed in range(40):
         args, size = CASES[name](np.random.default_rng(seed))
+        if not size:
+            continue
         xp = Device()
+        made = [np.zeros(size, DTYPES[p.kind]) for p in Parameter.of(sources()[name].made)]
         there = [xp.asarray(a) if isinstance(a, np.ndarray) else a for a in args]
-        each = any(not p.raw and np.ndim(a) for p, a in zip(Parameter.of(given), args, strict=False))
-        want = xp.ElementwiseKernel(given, made, "", name)(*there, **({} if each else {"size": size}))
-        if Parameter.of(made)[0].raw:
-            want = there[-1]
-        wanted = [one.get() for one in (want if isinstance(want, tuple) else (want,))]
-        for got, expected in zip(ran(compiled, name, args, size), wanted, strict=True):
-            np.testing.assert_array_equal(got, expected, f"{name}, seed {seed}")
+        wanted = [xp.asarray(one) for one in made]
+        states = [xp.zeros(3, U64)] if name in SCANS else []
+        Launched(xp, name)((1,), (THREADS,), (size, *there, *wanted, *states))
+        total = ran(compiled, name, args, made, size)
+        assert all(int(state[1]) == total for state in states)
+        for got, expected in zip(made, wanted, strict=True):
+            np.testing.assert_array_equal(got, expected.get(), f"{name}, seed {seed}")
+
+
+@pytest.mark.parametrize("size", [1, TILE - 1, TILE, TILE + 1, 40 * TILE + 3, 3_000_000])
+def test_scans_of_many_tiles(xp: Any, size: int) -> None:
+    """On a GPU tiles are added up while others are still counted."""
+    rng, module = np.random.default_rng(size), module_of(xp)
+    counts = rng.integers(0, 5, size)
+    np.testing.assert_array_equal(xp.asnumpy(module.repeat(xp.asarray(counts))), np.repeat(np.arange(size), counts))
+    for share in (0.0, 0.01, 0.5, 1.0):
+        mask = rng.random(size) < share
+        found = module.where(xp.asarray(mask))
+        np.testing.assert_array_equal(np.arange(size) if found is None else xp.asnumpy(found), np.flatnonzero(mask))
+    values = np.sort(rng.integers(0, max(2, size // 3), size).astype(U64))
+    np.testing.assert_array_equal(xp.asnumpy(module.distinct_sorted(xp.asarray(values))), np.unique(values))

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from evergraph.engines.modules import LOW, SHIFT, U64, Array, Words, distinct_sorted, module_of
+from evergraph.engines.modules import LOW, SHIFT, U64, Array, Words, module_of
 
 __all__ = ["LOW", "SHIFT", "U64", "Array", "Arrays", "Column", "Words"]
 
@@ -45,8 +45,7 @@ class Arrays:
 
     def column(self, words: Words, position: int) -> Array:
         """One column out of packed rows."""
-        word = words[position // 2]
-        return word >> SHIFT if position % 2 == 0 else word & LOW
+        return self.module.half(words[position // 2], position % 2 == 0)
 
     def column_at(self, words: Words, position: int, index: Array) -> Array:
         """One column out of some of the rows."""
@@ -58,7 +57,7 @@ class Arrays:
     def chosen(self, arrays: Sequence[Array], mask: Array) -> tuple[Array, ...]:
         """The elements of several arrays that a mask marks; the arrays themselves if it marks all."""
         keep = self.module.where(mask)
-        return tuple(arrays) if keep is None else tuple(array[keep] for array in arrays)
+        return tuple(arrays) if keep is None else tuple(self.module.take(array, keep) for array in arrays)
 
     # -- sorting -----------------------------------------------------------------------------------------------------
 
@@ -75,8 +74,7 @@ class Arrays:
         if len(known) > 1 or not len(known[0]):
             rows = self.unique(parts)
             return self.chosen(rows, self.lacks(known, rows))
-        word = parts[0][0] if len(parts) == 1 else self.xp.concatenate([words[0] for words in parts])
-        return (self.module.fresh(word, known[0]),)
+        return (self.module.fresh([words[0] for words in parts], known[0]),)
 
     def sorted(self, words: Words) -> Words:
         """Rows in order."""
@@ -108,7 +106,7 @@ class Arrays:
 
     def distinct_sorted(self, values: Array) -> Array:
         """Sorted values without repetition."""
-        return values if len(values) < 2 else distinct_sorted(self.module, values)
+        return values if len(values) < 2 else self.module.distinct_sorted(values)
 
     def distinct_first(self, words: Words) -> Array:
         """The distinct ids of the first column of sorted rows, in order."""

@@ -111,7 +111,10 @@ class Evaluation:
     def _where(self, table: Table, mask: Array) -> Table:
         """The rows of a table that a mask marks."""
         keep = self.arrays.module.where(mask)
-        return table if keep is None else table.take(keep)
+        return table if keep is None else self._taken(table, keep)
+
+    def _taken(self, table: Table, at: Array) -> Table:
+        return table.take(at, self.arrays.module.take)
 
     def _go_on(self, table: Table, joined: Table, needed: frozenset[str], rest: Body, checks: list[Check]) -> None:
         """With what a join made of a table."""
@@ -310,12 +313,17 @@ class Evaluation:
         """A range of the relation for each row of the table."""
         words = run.in_order(order)
         full = [self.arrays.spread(k, table.count) for k in keys]
+        if len(words) == len(full) == len(wanted) == 1 and minus is None and not again:
+            number, found = self.arrays.module.join(words[0], full[0])
+            out = self._taken(table, number)
+            out.columns[str(args[wanted[0]])] = found
+            return out
         low, high = self.arrays.find_ranges(words, full, table.count)
         if not wanted and minus is None and not again:
             return self._where(table, high > low)
         number, index = self.arrays.expand(low, high)
         if len(wanted) == 1 and minus is None and not again:
-            out = table.take(number)
+            out = self._taken(table, number)
             out.columns[str(args[wanted[0]])] = self.arrays.column_at(words, order.index(wanted[0]), index)
             return out
         rows = tuple(w[index] for w in words)
@@ -328,7 +336,7 @@ class Evaluation:
             number, columns = number[keep], {i: c[keep] for i, c in columns.items()}
         if not wanted:
             number = self.arrays.distinct_sorted(number)
-        out = table.take(number)
+        out = self._taken(table, number)
         out.columns.update({str(args[i]): columns[i] for i in wanted})
         return out
 
@@ -350,7 +358,7 @@ class Evaluation:
             fixed = {**table.fixed, **self.arrays.row(table.columns)}
             return Table(size, columns, fixed)
         number = self.xp.arange(table.count * size)
-        out = table.take(number // size)
+        out = self._taken(table, number // size)
         out.columns.update({v: c[number % size] for v, c in columns.items()})
         return out
 

@@ -11,14 +11,14 @@ are kernels of their own, one launch each, where NumPy's are made of several fun
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from evergraph.engines.gpu.sources import KERNELS, SEARCH, narrowing
+from evergraph.engines.gpu.sources import ALL, THREADS, TILE, narrowing, source
 
 Array = Any
 """A one-dimensional array of one of the two modules."""
@@ -32,12 +32,10 @@ MANY = 4096
 """From here on a look at the whole input pays for itself."""
 RADIX = 1 << 16
 """NumPy sorts 16-bit integers in linear time."""
-
-
-def distinct_sorted(module: Numpy | Cupy, values: Array) -> Array:
-    """Sorted values without repetition."""
-    keep = module.where(module.firsts((values,)))
-    return values if keep is None else values[keep]
+LARGE = 1 << 20
+"""Where half of so many words is room that is missed."""
+OPTIONS = ("-std=c++17",)
+"""Of CUDA's compiler."""
 
 
 class Numpy:
@@ -99,10 +97,17 @@ class Numpy:
         """Columns, one of which may be a scalar, as pairs."""
         return first << SHIFT | second
 
+    def half(self, word: Array, high: bool) -> Array:
+        """One half of pairs."""
+        return word >> SHIFT if high else word & LOW
+
     def half_at(self, word: Array, high: bool, at: Array) -> Array:
         """One half of the pairs in some places."""
-        found = word[at]
-        return found >> SHIFT if high else found & LOW
+        return self.half(word[at], high)
+
+    def take(self, values: Array, at: Array) -> Array:
+        """The values in some places."""
+        return values[at]
 
     def firsts(self, words: Words) -> Array:
         """A mask of the rows of sorted ones that are not those before them."""
@@ -125,19 +130,24 @@ class Numpy:
                 seen = np.zeros(top + 1, bool)
                 seen[values] = True
                 return np.flatnonzero(seen).astype(U64)
-        return distinct_sorted(self, self.sort(values))
+        return self.distinct_sorted(self.sort(values))
 
     def distinct_first(self, word: Array) -> Array:
         """The distinct first halves of sorted pairs, of which there are some."""
-        return distinct_sorted(self, word >> SHIFT)
+        return self.distinct_sorted(word >> SHIFT)
 
     def split_pairs(self, arrays: Any, key: Array, first: Array, second: Array) -> list[tuple[int, Array]]:
         """The distinct pairs of each key, sorted: key by key, each in the cache."""
         return [(k, arrays.unique([(self.pair(first[part], second[part]),)])[0]) for k, part in arrays.split(key)]
 
-    def fresh(self, word: Array, known: Array) -> Array:
-        """Distinct words that are not known, in order; known ones are sorted, and not none."""
-        word = distinct_sorted(self, self.sort(word))
+    def distinct_sorted(self, values: Array) -> Array:
+        """Sorted values without repetition."""
+        keep = self.where(self.firsts((values,)))
+        return values if keep is None else values[keep]
+
+    def fresh(self, parts: Sequence[Array], known: Array) -> Array:
+        """The distinct words of all parts that are not known, in order; known ones are sorted, and not none."""
+        word = self.distinct_sorted(self.sort(parts[0] if len(parts) == 1 else np.concatenate(parts)))
         keep = self.where(self.lacks(known, word))
         return word if keep is None else word[keep]
 
@@ -240,6 +250,11 @@ class Numpy:
         ends = np.cumsum(counts)
         return number, np.arange(len(number)) + (low - (ends - counts))[number]
 
+    def join(self, row: Array, first: Array) -> tuple[Array, Array]:
+        """For each of the sorted pairs that begin with one of these ids, the number of the id, and what it ends with."""
+        number, at = self.expand(*self.ranges(row, first))
+        return number, self.half_at(row, False, at)
+
     def repeat(self, counts: Array) -> Array:
         """0 repeated counts[0] times, 1 repeated counts[1] times, …"""
         return np.repeat(np.arange(len(counts)), counts)
@@ -271,12 +286,44 @@ class Cupy:
 
     def __init__(self, xp: Any) -> None:
         self.xp = xp
-        kernel = xp.ElementwiseKernel
-        self._kernels = {name: kernel(*types, body, name, preamble=SEARCH) for name, (*types, body) in KERNELS.items()}
-        self._narrow = cache(lambda keys, half: kernel(*narrowing(keys, half)))
+        self._kernels: dict[str, Any] = {}
 
-    def _run(self, name: str, *args: Any, size: int | None = None) -> Any:
-        return self._kernels[name](*args) if size is None else self._kernels[name](*args, size=size)
+    # -- kernels -----------------------------------------------------------------------------------------------------
+
+    def _kernel(self, name: str) -> Any:
+        """Compiled when the first of them is asked for, all at once."""
+        if not self._kernels:
+            module = self.xp.RawModule(code=source(), options=OPTIONS)
+            self._kernels = {name: module.get_function(f"eg_{name}") for name in ALL}
+        return self._kernels[name]
+
+    def _run(self, name: str, size: int, *args: Any) -> None:
+        """For so many elements: what a kernel is given, then what it makes."""
+        if size:
+            self._kernel(name)((-(-size // THREADS),), (THREADS,), (size, *args))
+
+    def _made(self, name: str, size: int, *args: Any, dtype: Any = U64) -> Array:
+        """The one array of so many elements that a kernel makes."""
+        out = self.xp.empty(size, dtype)
+        self._run(name, size, *args, out)
+        return out
+
+    def _scan(self, name: str, size: int, *args: Any) -> int:
+        """How many all elements count for. Cost: one launch, and one wait."""
+        if not size:
+            return 0
+        tiles = -(-size // TILE)
+        state = self.xp.zeros(tiles + 2, U64)
+        self._kernel(name)((tiles,), (THREADS,), (size, *args, state))
+        return int(state[1])
+
+    def _chosen(self, name: str, size: int, *args: Any, dtype: Any = U64) -> Array:
+        """What a scan chooses of so many elements. What has room for many does not stay for few."""
+        out = self.xp.empty(size, dtype)
+        count = self._scan(name, size, *args, out)
+        if count == size:
+            return out
+        return out[:count] if 2 * count > size or size < LARGE else out[:count].copy()
 
     # -- where arrays are --------------------------------------------------------------------------------------------
 
@@ -306,40 +353,52 @@ class Cupy:
 
     def merge(self, a: Array, b: Array) -> Array:
         out = self.xp.empty(len(a) + len(b), U64)
-        self._run("eg_merge", a, len(a), b, len(b), out, size=len(out))
+        self._run("merge", len(out), a, len(a), b, len(b), out)
         return out
 
     def less(self, row: Array, gone: Array) -> Array:
         """Where each goes is known, so that nothing is waited for."""
         out = self.xp.empty(len(row) - len(gone), U64)
-        self._run("eg_less", row, gone, len(gone), out, size=len(row))
+        self._run("less", len(row), row, gone, len(gone), out)
         return out
 
     def swapped(self, word: Array) -> Array:
-        return self._run("eg_swap", word)
+        return self._made("swap", len(word), word)
 
     def pair(self, first: Array, second: Array) -> Array:
-        return self._run("eg_pair", first, second)
+        if not getattr(first, "ndim", 0):
+            return self._made("pair_from", len(second), U64(first), second)
+        if not getattr(second, "ndim", 0):
+            return self._made("pair_to", len(first), first, U64(second))
+        return self._made("pair", len(first), first, second)
+
+    def half(self, word: Array, high: bool) -> Array:
+        return self._made("high" if high else "low", len(word), word)
 
     def half_at(self, word: Array, high: bool, at: Array) -> Array:
-        return self._run("eg_high" if high else "eg_low", word, at)
+        return self._made("take_high" if high else "take_low", len(at), word, at)
+
+    def take(self, values: Array, at: Array) -> Array:
+        return self._made("take", len(at), values, at, dtype=values.dtype) if values.dtype.itemsize == 8 else values[at]
 
     def firsts(self, words: Words) -> Array:
-        keep = self._run("eg_firsts", words[0], size=len(words[0]))
+        keep = self._made("firsts", len(words[0]), words[0], dtype=bool)
         for word in words[1:]:
-            keep = self._run("eg_differ", word, keep)
+            keep = self._made("differ", len(word), word, keep, dtype=bool)
         return keep
 
     def where(self, mask: Array) -> Array:
-        found = self.xp.flatnonzero(mask)
+        found = self._chosen("where", len(mask), mask, dtype=np.int64)
         return None if len(found) == len(mask) else found
 
     def distinct(self, values: Array) -> Array:
-        return distinct_sorted(self, self.xp.sort(values))
+        return self.distinct_sorted(self.xp.sort(values))
+
+    def distinct_sorted(self, values: Array) -> Array:
+        return self._chosen("distinct", len(values), values, dtype=values.dtype)
 
     def distinct_first(self, word: Array) -> Array:
-        at = self.where(self._run("eg_first_halves", word, size=len(word)))
-        return word >> SHIFT if at is None else self._run("eg_high", word, at)
+        return self._chosen("distinct_first", len(word), word)
 
     def split_pairs(self, arrays: Any, key: Array, first: Array, second: Array) -> list[tuple[int, Array]]:
         """All keys at once: a stable sort by the key of what is sorted by the pair."""
@@ -351,52 +410,76 @@ class Cupy:
         edges = [*starts.tolist(), len(keys)]
         return [(k, pairs[a:b]) for k, (a, b) in zip(found.tolist(), pairwise(edges), strict=True)]
 
-    def fresh(self, word: Array, known: Array) -> Array:
-        """One look at each where NumPy takes two."""
-        word = self.xp.sort(word)
-        keep = self.where(self._run("eg_fresh", word, known, len(known), size=len(word)))
-        return word if keep is None else word[keep]
+    def fresh(self, parts: Sequence[Array], known: Array) -> Array:
+        """What was put together here is sorted where it is, and looked at once where NumPy looks twice."""
+        if len(parts) == 1:
+            word = self.xp.sort(parts[0])
+        else:
+            word = self.xp.concatenate(parts)
+            word.sort()
+        return self._chosen("fresh", len(word), word, known, len(known))
 
     def rank(self, values: Array, column: Array) -> Array:
-        return self._run("eg_places", values, len(values), column)[0]
+        return self.places(values, column)[0]
 
     def transpose(self, word: Array) -> Array:
-        return self.xp.sort(self.swapped(word))
+        word = self.swapped(word)
+        word.sort()
+        return word
 
     # -- searching ---------------------------------------------------------------------------------------------------
 
     def contains(self, row: Array, key: Array) -> Array:
-        return self._run("eg_contains", row, len(row), key)
+        return self._made("contains", len(key), row, len(row), key, dtype=bool)
 
     def lacks(self, row: Array, key: Array) -> Array:
-        return self._run("eg_lacks", row, len(row), key)
+        return self._made("lacks", len(key), row, len(row), key, dtype=bool)
 
     def places(self, row: Array, key: Array) -> tuple[Array, Array]:
-        at, there = self._run("eg_places", row, len(row), key)
+        at, there = self.xp.empty(len(key), np.int64), self.xp.empty(len(key), bool)
+        self._run("places", len(key), row, len(row), key, at, there)
         return at, there
 
     def ranges(self, row: Array, first: Array) -> tuple[Array, Array]:
-        low, high = self._run("eg_ranges", row, len(row), first)
+        low, high = self.xp.empty(len(first), np.int64), self.xp.empty(len(first), np.int64)
+        self._run("ranges", len(first), row, len(row), first, low, high)
         return low, high
 
     def range_of(self, row: Array, first: Any) -> tuple[int, int]:
-        low, high = self._run("eg_range", row, len(row), U64(first), size=2).tolist()
+        low, high = self._made("range", 2, row, len(row), U64(first), dtype=np.int64).tolist()
         return low, high
 
     def narrow(self, rows: Words, keys: Words, last: Array | None) -> tuple[Array, Array]:
+        name, kernel = narrowing(len(keys), last is not None)
+        if name not in self._kernels:
+            self._kernel("pair")
+            module = self.xp.RawModule(code=source({name: kernel}), options=OPTIONS)
+            self._kernels[name] = module.get_function(f"eg_{name}")
         more = () if last is None else (last,)
-        words = rows[: len(keys) + len(more)]
-        low, high = self._narrow(len(keys), last is not None)(*words, len(rows[0]), *keys, *more)
+        words, count = rows[: len(keys) + len(more)], len(keys[0])
+        low, high = self.xp.empty(count, np.int64), self.xp.empty(count, np.int64)
+        self._run(name, count, *words, len(rows[0]), *keys, *more, low, high)
         return low, high
 
     def expand(self, low: Array, high: Array) -> tuple[Array, Array]:
-        ends = self.xp.cumsum(high - low)
-        number, at = self._run("eg_expand", ends, len(ends), low, size=int(ends[-1]) if len(ends) else 0)
+        ends = self.xp.empty(len(low), np.int64)
+        size = self._scan("ends", len(low), low, high, ends)
+        number, at = self.xp.empty(size, np.int64), self.xp.empty(size, np.int64)
+        self._run("expand", size, ends, len(ends), low, number, at)
         return number, at
 
+    def join(self, row: Array, first: Array) -> tuple[Array, Array]:
+        """Where the rows of each id begin is written while they are counted."""
+        low, ends = self.xp.empty(len(first), np.int64), self.xp.empty(len(first), np.int64)
+        size = self._scan("starts", len(first), row, len(row), first, low, ends)
+        number, second = self.xp.empty(size, np.int64), self.xp.empty(size, U64)
+        self._run("joined", size, ends, len(ends), low, row, number, second)
+        return number, second
+
     def repeat(self, counts: Array) -> Array:
-        ends = self.xp.cumsum(counts)
-        return self._run("eg_repeat", ends, len(ends), size=int(ends[-1]) if len(ends) else 0)
+        ends = self.xp.empty(len(counts), np.int64)
+        size = self._scan("sums", len(counts), counts, ends)
+        return self._made("repeat", size, ends, len(ends), dtype=np.int64)
 
     # -- writing -----------------------------------------------------------------------------------------------------
 

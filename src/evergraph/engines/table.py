@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import getitem
 from typing import Any
 
 from evergraph.engines.arrays import U64, Array, Column
@@ -26,9 +28,9 @@ class Table:
     def binds(self, term: Value) -> bool:
         return isinstance(term, int) or term in self.columns or term in self.fixed
 
-    def take(self, index: Array) -> Table:
+    def take(self, index: Array, taken: Callable[[Array, Array], Array] = getitem) -> Table:
         """Rows by index or by mask."""
-        columns = {v: c[index] for v, c in self.columns.items()}
+        columns = {v: taken(c, index) for v, c in self.columns.items()}
         chosen = next(iter(columns.values()), None)
         if chosen is None:
             return Table(int(index.sum()) if index.dtype == bool else len(index), {}, self.fixed)
