@@ -433,7 +433,8 @@ def test_a_limit_on_head_predicates_drops_the_others() -> None:
     }
     found: list[tuple[Key, list[tuple[int, ...]]]] = []
     kernel = Kernel(Arrays())
-    kernel.run(encoded, [relations] * 2, relations, lambda k, w: found.append((k, rows_of(w, 2))), column([names["r"]]))
+    limit = frozenset([names["r"]])
+    kernel.run(encoded, [relations] * 2, relations, lambda k, w: found.append((k, rows_of(w, 2))), limit)
     assert found == [(names["r"], [(names["a"], names["b"])])]
     assert kernel.derivations == 1
 

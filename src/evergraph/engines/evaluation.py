@@ -14,6 +14,7 @@ from evergraph.plan.model import Key, PlanAtom, PlanFilter, PlanRule, Value
 
 if TYPE_CHECKING:
     from evergraph.engines.kernel import Kernel
+    from evergraph.engines.near import Near
 
 Relations = Mapping[Key, Relation]
 Take = Callable[[Table], None]
@@ -27,6 +28,8 @@ GATHER_FROM, GATHER_ROWS = 64, 256
 """From so many relations of so many rows at most, on average, an atom that reads them all reads them as one."""
 ON_HOST = Arrays()
 """For tables that are cut where the host can see them."""
+AHEAD = 8
+"""Of relations that are small enough for the host, those of one part in so many are joined there before others are read."""
 ONE_BY_ONE = 2
 """Up to so many rows are taken one by one when a variable predicate is cut: slices cost less than searches."""
 
@@ -45,7 +48,7 @@ class Evaluation:
         wanted: frozenset[str],
         below: Relations,
         take: Take,
-        heads: Array | None = None,
+        heads: frozenset[int] | None = None,
     ) -> None:
         """`wanted` are the variables whose values are asked for."""
         self.kernel, self.rule, self.wanted, self.below, self.take, self.heads = kernel, rule, wanted, below, take, heads
@@ -55,7 +58,45 @@ class Evaluation:
         checks: list[Check] = [*self._filters(), *self.rule.negated]
         if self.heads is not None:
             checks.append(None)
-        self._checked(Table(1, {}, {}), body, checks)
+        if self.kernel.near is None:
+            self._checked(Table(1, {}, {}), body, checks)
+        else:
+            self._checked(*self._ahead(self.kernel.near, body, checks))
+
+    def _ahead(self, near: Near, body: Body, checks: list[Check]) -> tuple[Table, Body, list[Check]]:
+        """What small relations that hang together say, joined and checked on the host; and what there is left to do."""
+        most = self.arrays.module.near // AHEAD
+        sizes = {i: source[atom.relation].count for i, (atom, source) in enumerate(body) if not atom.open}
+        few = sorted((i for i, size in sizes.items() if size <= most), key=sizes.__getitem__)
+        if not few or (self.kernel.names is not None and len(self.kernel.names)):
+            return Table(1, {}, {}), body, checks
+        bound = body[few[0]][0].variables
+        for i in few * len(few):
+            bound |= body[i][0].variables if body[i][0].variables & bound else frozenset()
+        joined = [i for i in few if body[i][0].variables <= bound]
+        rest = [one for i, one in enumerate(body) if i not in joined]
+        now: list[Check] = [check for check in checks if not isinstance(check, PlanAtom) and self._variables(check) <= bound]
+        later = [check for check in checks if check not in now]
+        needed = self.wanted.union(*(a.variables for a, _ in rest), *map(self._variables, later))
+        asked = self.rule, needed, self.heads, tuple(joined)
+        given = [body[i][1][body[i][0].relation] for i in joined]
+        table = near.joined(asked, given)
+        if table is None:
+            found: list[Table] = []
+            here: Body = [(body[i][0], {body[i][0].relation: near.here(one)}) for i, one in zip(joined, given, strict=True)]
+            Evaluation(near.kernel, self.rule, needed, {}, found.append, self.heads)._checked(Table(1, {}, {}), here, now)
+            table = near.keep(asked, given, stacked(near.kernel.xp, found))
+        self.kernel.examined += table.count
+        return table, rest, later
+
+    def _over(self, table: Table) -> Table:
+        """A table whose columns are where those of the relations are."""
+        if not table.near:
+            return table
+        if table.over is None:
+            columns = self.xp.asarray(ON_HOST.xp.stack(list(table.columns.values())))
+            table.over = Table(table.count, {name: columns[i] for i, name in enumerate(table.columns)}, table.fixed)
+        return table.over
 
     def _filters(self) -> list[tuple[PlanFilter, ...]]:
         """Filters one by one; those that share a variable together, where it stands for several names: one must meet all."""
@@ -75,6 +116,7 @@ class Evaluation:
             if not all(map(table.binds, self._variables(check))):
                 later.append(check)
             elif table.count:
+                table = self._over(table)
                 table = self._where(table, self._mask(table, check))
         if table.count:
             self._extend(table, body, later)
@@ -83,7 +125,7 @@ class Evaluation:
         """Join the remaining atoms to the table, cheapest first, and give what comes out."""
         if not body:
             self.kernel.derivations += table.count
-            self.take(table)
+            self.take(self._over(table))
             return
         cheapest = 0
         if len(body) > 1:
@@ -93,8 +135,12 @@ class Evaluation:
         needed, last = self.wanted, not rest and not checks
         if not last:
             needed = needed.union(*(a.variables for a, _ in rest), *map(self._variables, checks))
+        named = atom.open and str(atom.relation) in table.columns
+        if not named:
+            table = self._over(table)
         place = self._only_asked(table, atom, needed)
         if place is not None:
+            table = self._over(table)
             found = self._exist(table, atom, source, place)
             self._go_on(table, self._where(table, found), needed, rest, checks)
             return
@@ -102,7 +148,7 @@ class Evaluation:
         if triples is None:
             triples = self._gathered(table, atom, source)
         if triples is not None:
-            args = (atom.relation, *atom.args)
+            table, args = self._over(table), (atom.relation, *atom.args)
             self._go_on(table, self._join(table, args, triples, needed, last), needed, rest, checks)
             return
         for key, part in self._by_predicate(table, atom, source):
@@ -156,9 +202,10 @@ class Evaluation:
     def _gathered(self, table: Table, atom: PlanAtom, source: Relations) -> Relation | None:
         """The triples of many small relations in one, for an atom that reads them all. Cost: linear in them."""
         bound = table.value(atom.relation) if atom.open else None
-        if bound is None or not getattr(bound, "ndim", 0) or len(bound) < GATHER_FROM:
+        if bound is None or not getattr(bound, "ndim", 0) or min(len(bound), len(source)) < GATHER_FROM:
             return None
-        keys = [key for key in self.arrays.distinct(bound).tolist() if key in source]
+        arrays = ON_HOST if table.near else self.arrays
+        keys = [key for key in arrays.distinct(bound).tolist() if key in source]
         if len(keys) < GATHER_FROM:
             return None
         return gathered(keys, source) if sum(source[key].count for key in keys) <= GATHER_ROWS * len(keys) else None
@@ -184,7 +231,9 @@ class Evaluation:
         A part of one row becomes fixed bindings, so that what follows is a slice and not a search.
         """
         near = table.count <= self.arrays.module.near
-        arrays, columns = (ON_HOST, self.arrays.fetch(table.columns)) if near else (self.arrays, table.columns)
+        arrays, columns = (ON_HOST, table.columns) if table.near else (self.arrays, table.columns)
+        if near and not table.near:
+            arrays, columns = ON_HOST, self.arrays.fetch(table.columns)
         if table.count > 4 * len(source):
             present = arrays.xp.asarray(sorted(k for k in source if isinstance(k, int)), dtype=U64)
             kept = arrays.chosen(tuple(columns.values()), arrays.contains((present,), (columns[variable],)))
@@ -372,7 +421,8 @@ class Evaluation:
     def _mask(self, table: Table, check: Check) -> Array:
         """The rows of the table that pass a check."""
         if check is None:
-            return self.arrays.contains((self.heads,), (self.kernel.spread(table, self.rule.head.relation),))
+            limit = self.kernel.limit(self.heads or frozenset())
+            return self.arrays.contains((limit,), (self.kernel.spread(table, self.rule.head.relation),))
         if isinstance(check, tuple):
             return self.kernel.compare_all(check, table)
         keys = self.arrays.pack([table.value(a) for a in check.args], table.count)

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
 from typing import TYPE_CHECKING, Protocol
 
-from evergraph.engines.arrays import Array, Arrays, Words
+from evergraph.engines.arrays import Arrays, Words
 from evergraph.engines.delta import Delta
 from evergraph.engines.kernel import Kernel, Relations
 from evergraph.engines.relation import Relation, Run
@@ -136,7 +136,7 @@ class Fixpoint:
         return Found()
 
     def _run(self, task: Task, sources: list[Relations], found: Found) -> None:
-        self.kernel.run(task.rule, sources, self.relations, found.emit, head_limit(self.kernel, task))
+        self.kernel.run(task.rule, sources, self.relations, found.emit, task.heads)
 
     def _absorb(self, tasks: tuple[Task, ...], found: Found, feed: bool) -> Fed | None:
         """Add what is new; returns the deltas of the next round, with shorter ones for rules that absorb their own."""
@@ -166,7 +166,9 @@ class Fixpoint:
         out = {}
         for key, run in deltas.items():
             parts = [words for task, words in found.rows[key] if task != number]
-            if parts:
+            if len(parts) == len(found.rows[key]):
+                out[key] = run
+            elif parts:
                 others = older[key].novel(parts)
                 if self.sieve is not None:
                     others = others.filter(run, keep=True)
@@ -279,7 +281,7 @@ def run_negated(
 ) -> None:
     """The instances of a rule one of whose negated atoms is among `changed`; the other atoms as they are."""
     for turned in turned_negations(task.rule, changed):
-        kernel.run(turned, [changed, *[positive] * len(task.rule.body)], below, found.emit, head_limit(kernel, task))
+        kernel.run(turned, [changed, *[positive] * len(task.rule.body)], below, found.emit, task.heads)
 
 
 def turned_negations(rule: PlanRule, changed: Relations) -> Iterator[PlanRule]:
@@ -288,8 +290,3 @@ def turned_negations(rule: PlanRule, changed: Relations) -> Iterator[PlanRule]:
         if atom.relation in changed or (atom.open and any(isinstance(key, int) for key in changed)):
             others = rule.negated[:place] + rule.negated[place + 1 :]
             yield PlanRule(rule.name, rule.head, (atom, *rule.body), others, rule.filters)
-
-
-def head_limit(kernel: Kernel, task: Task) -> Array | None:
-    """The predicates to which a task limits a variable head."""
-    return None if task.heads is None else kernel.limit(task.heads)

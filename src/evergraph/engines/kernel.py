@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from evergraph.engines.arrays import U64, Array, Arrays, Words
 from evergraph.engines.delta import Delta
@@ -23,6 +23,9 @@ from evergraph.engines.evaluation import Body, Evaluation, Relations, Take
 from evergraph.engines.table import Table
 from evergraph.plan.locality import HERE
 from evergraph.plan.model import Key, PlanAtom, PlanFilter, PlanRule, Value
+
+if TYPE_CHECKING:
+    from evergraph.engines.near import Near
 
 __all__ = ["Emit", "Kernel", "Relations", "Take", "Values"]
 
@@ -44,6 +47,8 @@ class Kernel:
         self.examined = 0
         """Facts that joins have looked at."""
         self._limits: dict[frozenset[int], Array] = {}
+        self.near: Near | None = None
+        """Where small relations are joined, if not here."""
         self.names: Names | None = None
         """What stands for what, where equality is by representatives: a comparison holds of a clique if it does of a name."""
 
@@ -53,7 +58,7 @@ class Kernel:
         sources: Sequence[Relations],
         below: Relations,
         emit: Emit,
-        heads: Array | None = None,
+        heads: frozenset[int] | None = None,
     ) -> None:
         """Emit the head rows of every rule instance; atom i reads `sources[i]`, negated atoms read `below`.
 

@@ -26,11 +26,12 @@ T = TypeVar("T", Run, Relation)
 class Carried(Run):
     """A run whose rows are in the other memory until they are asked for."""
 
-    __slots__ = ("_carried", "_source")
+    __slots__ = ("_carried", "_copies", "_source")
 
-    def __init__(self, arrays: Arrays, source: Run) -> None:
+    def __init__(self, arrays: Arrays, source: Run, copies: _Copies) -> None:
         self.arrays, self.arity, self.count = arrays, source.arity, source.count
         self._source: Run | None = source
+        self._copies = copies
         self._carried: dict[Order, Words] = {}
 
     @property
@@ -44,6 +45,7 @@ class Carried(Run):
             there, here = source.arrays, self.arrays
             self._carried = {o: tuple(carry(there, here, word) for word in words) for o, words in source.orders.items()}
             self._source = None
+            self._copies.hold(source, self)
         return self._carried
 
     @_orders.setter
@@ -57,23 +59,27 @@ def carry(source: Arrays, target: Arrays, values: Array) -> Array:
 
 
 class _Copies:
-    """Pairs of a thing and its copy. A copy is kept as long as what it is one of, which it does not keep in turn."""
+    """Pairs of a thing and its copy. A copy that cost something is kept as long as what it is one of, and keeps nothing itself.
+
+    One that has no rows yet keeps what it is one of, and is kept by those who have it alone.
+    """
 
     def __init__(self) -> None:
-        self._copies: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-        self._originals: WeakKeyDictionary[Any, ref[Any]] = WeakKeyDictionary()
+        self._others: WeakKeyDictionary[Any, ref[Any]] = WeakKeyDictionary()
+        self._held: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
     def other(self, one: T) -> T | None:
         """The copy of a thing, or what it is itself a copy of, as long as that is there."""
-        found: T | None = self._copies.get(one)
-        if found is None and one in self._originals:
-            found = self._originals[one]()
-        return found
+        known = self._others.get(one)
+        return known() if known is not None else None
 
-    def keep(self, one: T, copy: T) -> T:
-        self._copies[one] = copy
-        self._originals[copy] = ref(one)
+    def pair(self, one: T, copy: T) -> T:
+        self._others[one], self._others[copy] = ref(copy), ref(one)
         return copy
+
+    def hold(self, one: T, copy: T) -> None:
+        """Keep the copy as long as the thing."""
+        self._held[one] = copy
 
 
 @cache
@@ -94,7 +100,7 @@ class Mirror:
         if run.arrays.xp is target.xp:
             return run
         found = self._runs.other(run)
-        return self._runs.keep(run, Carried(target, run)) if found is None else found
+        return self._runs.pair(run, Carried(target, run, self._runs)) if found is None else found
 
     def relation(self, one: Relation, target: Arrays) -> Relation:
         if one.base.arrays.xp is target.xp:
@@ -102,7 +108,8 @@ class Mirror:
         found = self._relations.other(one)
         if found is None:
             plus, minus = (self.run(run, target) if run is not None else None for run in (one.plus, one.minus))
-            found = self._relations.keep(one, Relation(self.run(one.base, target), plus, minus))
+            found = self._relations.pair(one, Relation(self.run(one.base, target), plus, minus))
+            self._relations.hold(one, found)
         return found
 
     def relations(self, some: Mapping[Key, Relation], target: Arrays) -> dict[Key, Relation]:

@@ -14,7 +14,8 @@ from evergraph.engines.arrays import U64, Arrays
 from evergraph.engines.kernel import Kernel, Values
 from evergraph.engines.mirror import Mirror
 from evergraph.engines.relation import Relation, Run
-from evergraph.plan.model import Key
+from evergraph.engines.table import Table
+from evergraph.plan.model import Key, PlanRule
 from evergraph.plan.schedule import Component
 
 if TYPE_CHECKING:
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
 
 
 MOST = 1024
-"""Of so many components at most is known what they derived."""
+"""Of so many components at most, and of so many beginnings of rules, is known what they derived."""
+Asked = tuple[PlanRule, frozenset[str], frozenset[int] | None, tuple[int, ...]]
+"""A rule, the variables that are asked for, a limit on predicates of its head, and which of its atoms are joined."""
 
 
 class Derived(NamedTuple):
@@ -44,10 +47,26 @@ class Near:
         self.mirror = Mirror(xp)
         self.kernel = Kernel(Arrays(), values)
         self._derived: dict[int, Derived] = {}
+        self._joined: dict[tuple[Any, ...], tuple[PlanRule, Sequence[Relation], Table]] = {}
 
     def here(self, relation: Relation) -> Relation:
         """A relation on the host. Cost: its rows are carried over if they are not there yet."""
         return self.mirror.relation(relation, self.kernel.arrays)
+
+    def joined(self, asked: Asked, given: Sequence[Relation]) -> Table | None:
+        """What the beginning of a rule gave, if its relations were these."""
+        rule, known, table = self._joined.get((id(asked[0]), *asked[1:]), (None, (), None))
+        return table if rule is asked[0] and known == given else None
+
+    def keep(self, asked: Asked, given: Sequence[Relation], table: Table) -> Table:
+        """Remember it. Of one row there is nothing to carry over: its values are the same everywhere."""
+        if table.count == 1:
+            table = Table(1, {}, table.fixed | {name: column[0] for name, column in table.columns.items()})
+        table.near = bool(table.columns)
+        if len(self._joined) >= MOST:
+            self._joined.clear()
+        self._joined[id(asked[0]), *asked[1:]] = asked[0], given, table
+        return table
 
     def close(self, fixpoint: Fixpoint, component: Component, full: bool) -> bool:
         """As `Fixpoint.close` where a component reads and derives few facts; False, and nothing done, where it may not.

@@ -19,7 +19,7 @@ from functools import partial
 from typing import NamedTuple
 
 from evergraph.engines.delta import Delta
-from evergraph.engines.fixpoint import Found, head_limit
+from evergraph.engines.fixpoint import Found
 from evergraph.engines.kernel import Kernel
 from evergraph.engines.relation import Relation, Run
 from evergraph.engines.retreat import rederive
@@ -166,7 +166,7 @@ class Prover:
             for place, atom in enumerate(rule.body):
                 if atom.relation in new or atom.open:
                     sources: list[Relations] = [wanted, *[self.certain] * place, new, *[older] * (rest - place)]
-                    self.kernel.run(asked, sources, self.now, found.emit, head_limit(self.kernel, task))
+                    self.kernel.run(asked, sources, self.now, found.emit, task.heads)
         return found.runs(self.kernel.arrays, wanted)
 
     def look_back(self, held: Relations) -> dict[Key, Run]:

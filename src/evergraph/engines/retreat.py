@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from evergraph.engines.arrays import Words
 from evergraph.engines.delta import Delta
-from evergraph.engines.fixpoint import Fed, Fixpoint, Found, head_limit, run_negated
+from evergraph.engines.fixpoint import Fed, Fixpoint, Found, run_negated
 from evergraph.engines.kernel import Kernel
 from evergraph.engines.relation import Relation, Run
 from evergraph.plan.model import Key
@@ -101,6 +101,6 @@ def rederive(
                     [gone, *[now] * len(task.rule.body)],
                     now if below is None else below,
                     found.emit,
-                    head_limit(kernel, task),
+                    task.heads,
                 )
     return found.runs(kernel.arrays, gone)

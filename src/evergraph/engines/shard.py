@@ -57,7 +57,7 @@ class Shard:
         self.marks: dict[Key, Marks] | None = None
         """Ranks and counts, where they are kept."""
         self.schedulers = [Scheduler(rules, self) for rules in plan.strata]
-        self.near = Near(xp, plan.values) if self.arrays.module.whole and sieve is None else None
+        self.near = self.kernel.near = Near(xp, plan.values) if self.arrays.module.whole and sieve is None else None
         self.begin()
 
     # -- facts -------------------------------------------------------------------------------------------------------

@@ -13,10 +13,14 @@ from evergraph.plan.model import Value
 class Table:
     """Bindings: a column per variable; a variable with one value everywhere is a scalar in `fixed`."""
 
-    __slots__ = ("columns", "count", "fixed")
+    __slots__ = ("columns", "count", "fixed", "near", "over")
 
-    def __init__(self, count: int, columns: dict[str, Array], fixed: dict[str, Any]) -> None:
+    def __init__(self, count: int, columns: dict[str, Array], fixed: dict[str, Any], near: bool = False) -> None:
         self.count, self.columns, self.fixed = count, columns, fixed
+        self.near = near
+        """Whether the columns are still on the host and relations are not."""
+        self.over: Table | None = None
+        """The same with columns where relations are, once somebody has asked for it."""
 
     def value(self, term: Value) -> Column | None:
         """A scalar, an array, or None for a variable that is not bound."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from evergraph.engines.arrays import Arrays, Words
 from evergraph.engines.delta import Delta
-from evergraph.engines.fixpoint import Deltas, Found, head_limit, run_negated
+from evergraph.engines.fixpoint import Deltas, Found, run_negated
 from evergraph.engines.overlap.steps import Entered, Overlap, Relations, Site
 from evergraph.engines.prove import Prover, unsettled
 from evergraph.engines.relation import Relation, Run
@@ -54,7 +54,7 @@ class ProvedOverlap(Overlap[Heads]):
 
     def run(self, task: Task, sources: list[Relations], below: Relations, found: Heads) -> None:
         found.arity_now = len(task.rule.head.args)
-        self.kernel.run(task.rule, sources, below, found.emit, head_limit(self.kernel, task))
+        self.kernel.run(task.rule, sources, below, found.emit, task.heads)
 
     def _negate(self, found: Heads, rules: tuple[Component, ...], changed: Deltas, active: Relations) -> None:
         delta = Delta.of(changed)
