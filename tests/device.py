@@ -358,6 +358,22 @@ class Computed:
         return word & LOW
 
     @staticmethod
+    def high_to(word: Any, second: Any) -> Any:
+        return Computed.pair(word >> HALF, second)
+
+    @staticmethod
+    def low_to(word: Any, second: Any) -> Any:
+        return Computed.pair(word & LOW, second)
+
+    @staticmethod
+    def from_high(first: Any, word: Any) -> Any:
+        return Computed.pair(first, word >> HALF)
+
+    @staticmethod
+    def from_low(first: Any, word: Any) -> Any:
+        return Computed.pair(first, word & LOW)
+
+    @staticmethod
     def take(row: Any, at: Any) -> Any:
         assert not len(at) or at.min() >= 0
         return row[at]
@@ -385,6 +401,10 @@ class Computed:
     @staticmethod
     def lacks(row: Any, count: int, key: Any) -> Any:
         return ~np.isin(key, row[:count])
+
+    @staticmethod
+    def count(row: Any, count: int, key: Any) -> Any:
+        return np.array([np.isin(key, row[:count]).sum()])
 
     @staticmethod
     def places(row: Any, count: int, key: Any) -> Any:

@@ -37,6 +37,7 @@ ON_HOST = """
 #define __device__
 #define __global__
 #define EACH for (long long i = 0; i < size; i++)
+static unsigned long long atomicAdd(unsigned long long* at, unsigned long long more) { return (*at += more) - more; }
 """
 SCAN = """
 template <typename Count, typename Write> void scan(long long size, word* state, Count count, Write write) {
@@ -149,6 +150,10 @@ CASES: dict[str, Make] = {
     "swap": lambda rng: ([words(rng, 20)], 20),
     "high": lambda rng: ([words(rng, 20)], 20),
     "low": lambda rng: ([words(rng, 20)], 20),
+    "high_to": lambda rng: ([words(rng, 20), U64(2**32 - 1)], 20),
+    "low_to": lambda rng: ([words(rng, 20), U64(5)], 20),
+    "from_high": lambda rng: ([U64(2**32 - 1), words(rng, 20)], 20),
+    "from_low": lambda rng: ([U64(5), words(rng, 20)], 20),
     "take": lambda rng: ([words(rng, 20), rng.integers(0, 20, 9)], 9),
     "take_high": lambda rng: ([words(rng, 20), rng.integers(0, 20, 9)], 9),
     "take_low": lambda rng: ([words(rng, 20), rng.integers(0, 20, 9)], 9),
@@ -156,6 +161,7 @@ CASES: dict[str, Make] = {
     "differ": lambda rng: ([np.sort(words(rng, 30)), rng.random(30) < 0.3], 30),
     "contains": searched,
     "lacks": searched,
+    "count": searched,
     "places": searched,
     "ranges": ids_searched,
     "range": lambda rng: ([row := ordered(rng, 20), len(row), U64(rng.integers(0, 7))], 2),

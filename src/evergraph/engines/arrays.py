@@ -16,10 +16,23 @@ import numpy as np
 
 from evergraph.engines.modules import LOW, SHIFT, U64, Array, Words, module_of
 
-__all__ = ["LOW", "SHIFT", "U64", "Array", "Arrays", "Column", "Words"]
+__all__ = ["LOW", "SHIFT", "U64", "Array", "Arrays", "Column", "Half", "Words"]
 
 Column = Any
 """An array, or a scalar that stands for a column of equal values."""
+
+
+class Half:
+    """A column of packed rows that has not been cut out of them: what is packed again need not be."""
+
+    __slots__ = ("high", "word")
+    ndim = 1
+
+    def __init__(self, word: Array, high: bool) -> None:
+        self.word, self.high = word, high
+
+    def __len__(self) -> int:
+        return len(self.word)
 
 
 class Arrays:
@@ -34,14 +47,26 @@ class Arrays:
         """Columns (arrays or scalars) of `count` rows as words."""
         if not columns:
             return (self.xp.zeros(count, U64),)
-        words = []
-        for i in range(0, len(columns), 2):
-            pair = columns[i : i + 2]
-            if not any(getattr(column, "ndim", 0) for column in pair):
-                words.append(self.xp.full(count, pair[0] << SHIFT | (pair[1] if len(pair) == 2 else U64(0)), U64))
-            else:
-                words.append(self.module.pair(*pair) if len(pair) == 2 else pair[0] << SHIFT)
-        return tuple(words)
+        return tuple(self._packed(columns[i : i + 2], count) for i in range(0, len(columns), 2))
+
+    def _packed(self, columns: Sequence[Column], count: int) -> Array:
+        """One or two columns as one word."""
+        if not any(getattr(column, "ndim", 0) for column in columns):
+            return self.xp.full(count, columns[0] << SHIFT | (columns[1] if len(columns) == 2 else U64(0)), U64)
+        if len(columns) == 1:
+            return self.whole(columns[0]) << SHIFT
+        first, second = columns
+        if isinstance(first, Half) and not getattr(second, "ndim", 0):
+            return self.module.half_to(first.word, first.high, second)
+        if isinstance(second, Half) and not getattr(first, "ndim", 0):
+            return self.module.half_from(first, second.word, second.high)
+        if isinstance(first, Half) and isinstance(second, Half) and first.word is second.word and first.high != second.high:
+            return first.word if first.high else self.module.swapped(first.word)
+        return self.module.pair(self.whole(first), self.whole(second))
+
+    def whole(self, column: Column) -> Column:
+        """A column, cut out of its rows if it has not been."""
+        return self.module.half(column.word, column.high) if isinstance(column, Half) else column
 
     def column(self, words: Words, position: int) -> Array:
         """One column out of packed rows."""
@@ -211,10 +236,11 @@ class Arrays:
         """A column, or a scalar as a column."""
         return column if getattr(column, "ndim", 0) else self.xp.full(count, column, U64)
 
-    def numbers(self, values: Sequence[Any]) -> list[int]:
-        """Sums that were made one by one. Cost: one wait."""
-        listed: list[int] = self.module.host(self.xp.stack(list(values))).tolist() if values else []
-        return listed
+    def how_many(self, asked: Sequence[tuple[Words, Words]]) -> list[int]:
+        """For each set of sorted rows, which is not empty, how many of some keys are among them. Cost: one wait."""
+        if all(len(rows) == 1 for rows, _ in asked):
+            return self.module.how_many([(rows[0], keys[0]) for rows, keys in asked])
+        return [int(self.contains(rows, keys).sum()) for rows, keys in asked]
 
     def fetch(self, columns: Mapping[str, Array]) -> dict[str, Array]:
         """Columns of one length on the host. Cost: one wait."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from evergraph.engines.arrays import U64, Array, Arrays, Column
+from evergraph.engines.arrays import U64, Array, Arrays, Column, Half, Words
 from evergraph.engines.delta import Delta, gathered
 from evergraph.engines.relation import Relation, Run
 from evergraph.engines.table import Table, stacked
@@ -49,10 +49,11 @@ class Evaluation:
         below: Relations,
         take: Take,
         heads: frozenset[int] | None = None,
+        packs: bool = False,
     ) -> None:
-        """`wanted` are the variables whose values are asked for."""
+        """`wanted` are the variables whose values are asked for; who only packs them takes halves of words (`Half`), too."""
         self.kernel, self.rule, self.wanted, self.below, self.take, self.heads = kernel, rule, wanted, below, take, heads
-        self.arrays, self.xp = kernel.arrays, kernel.xp
+        self.arrays, self.xp, self.packs = kernel.arrays, kernel.xp, packs
 
     def start(self, body: Body) -> None:
         checks: list[Check] = [*self._filters(), *self.rule.negated]
@@ -295,12 +296,13 @@ class Evaluation:
         wanted = [i for v, i in first.items() if v in needed or again]
         order = (*bound, *wanted, *(i for i in free if i not in wanted))
         keys = [values[i] for i in bound]
+        halves = self.packs and last and table.count == 1 and relation.plus is None
         parts = []
         for run, minus in relation.parts():
             if any(getattr(k, "ndim", 0) for k in keys):
                 parts.append(self._search(table, run, minus, order, keys, args, wanted, again))
             else:
-                parts.append(self._slice(table, run, minus, order, keys, args, wanted, again, last))
+                parts.append(self._slice(table, run, minus, order, keys, args, wanted, again, last, halves))
         return stacked(self.xp, parts)
 
     def _semijoin(self, table: Table, values: list[Column], relation: Relation) -> Table:
@@ -321,13 +323,15 @@ class Evaluation:
         wanted: list[int],
         again: list[int],
         last: bool,
+        halves: bool,
     ) -> Table:
         """The bound arguments are the same in every row: one range of the relation, times the table."""
         low, high = 0, len(run)
         if not keys and minus is None and not again and len(wanted) == 1 and run.arity > 1:
             place = wanted[0]
+            repeated = last and table.count == 1 and run.rather_repeats(place)
             return self._product(
-                table, {str(args[place]): run.ids(place) if last and table.count == 1 else run.distinct(place)}
+                table, {str(args[place]): self._column(run.words, place, halves) if repeated else run.distinct(place)}
             )
         order = order if keys else tuple(range(run.arity))
         words = run.in_order(order)
@@ -338,6 +342,8 @@ class Evaluation:
         rows = tuple(w[low:high] for w in words)
         if minus is not None:
             rows = self.arrays.chosen(rows, ~self.arrays.contains(minus.in_order(order), rows))
+        if wanted and not again and len(wanted) == run.arity - len(keys):
+            return self._product(table, {str(args[i]): self._column(rows, order.index(i), halves) for i in wanted})
         columns = {i: self.arrays.column(rows, order.index(i)) for i in {*wanted, *again}}
         if again:
             keep = self._equal(args, columns, again, len(rows[0]))
@@ -347,6 +353,9 @@ class Evaluation:
         elif len(wanted) < run.arity - len(keys):
             columns = self._distinct(columns, wanted)
         return self._product(table, {str(args[i]): columns[i] for i in wanted})
+
+    def _column(self, rows: Words, position: int, halves: bool) -> Column:
+        return Half(rows[position // 2], position % 2 == 0) if halves else self.arrays.column(rows, position)
 
     def _search(
         self,

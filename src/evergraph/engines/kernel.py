@@ -67,7 +67,8 @@ class Kernel:
         body = list(zip(rule.body, sources, strict=True))
         if self._hopeless(rule, body):
             return
-        Evaluation(self, rule, rule.head.variables, below, partial(self._emit, rule.head, emit), heads).start(body)
+        take = partial(self._emit, rule.head, emit)
+        Evaluation(self, rule, rule.head.variables, below, take, heads, packs=True).start(body)
 
     def instances(self, rule: PlanRule, sources: Sequence[Relations], below: Relations, take: Take) -> None:
         """Give the bindings of every rule instance, each once: every variable is expanded. Cost: the instances."""
@@ -150,7 +151,7 @@ class Kernel:
 
     def cut(self, head: PlanAtom, table: Table, words: Words) -> Iterable[tuple[Key, Words]]:
         """Rows of the head's relation; of a variable predicate, those of each of its values."""
-        key: Any = table.value(head.relation) if head.open else head.relation
+        key: Any = self.arrays.whole(table.value(head.relation)) if head.open else head.relation
         if getattr(key, "ndim", 0):
             for value, rows in self.arrays.split(key):
                 yield value, tuple(w[rows] for w in words)

@@ -16,7 +16,7 @@ from evergraph.engines.overlap.counted import CountedOverlap
 from evergraph.engines.overlap.local import CHUNK, PROOFS, LocalOverlap
 from evergraph.engines.overlap.proved import ProvedOverlap
 from evergraph.engines.overlap.steps import Overlap
-from evergraph.engines.relation import Relation, Run, alike
+from evergraph.engines.relation import Relation, Run, alike, how_many
 from evergraph.engines.shard import Shard
 from evergraph.engines.state import State
 from evergraph.engines.tally import tally
@@ -152,8 +152,9 @@ class MemoryEngine(Holding):
         self._told |= runs.keys()
         self._upkeep.doubtful = doubtful = self._ceased = shard.retract(runs)
         missed = {k: run.without(doubtful.get(k)) for k, run in runs.items() if len(run) > len(doubtful.get(k, ()))}
-        there = {k: int(shard.relations[k].contains(r.words).sum()) if k in shard.relations else 0 for k, r in missed.items()}
-        self._missed = Missed(sum(map(len, missed.values())) - sum(there.values()), sum(there.values()))
+        asked = [(shard.relations[key], run.words) for key, run in missed.items() if key in shard.relations]
+        there = sum(how_many(shard.arrays, asked))
+        self._missed = Missed(sum(map(len, missed.values())) - there, there)
 
     def missed(self) -> Missed:
         return self._missed
@@ -252,8 +253,8 @@ class MemoryEngine(Holding):
         keys = [key for key, relation in before.items() if not (hidden(key) or alike(relation, now.get(key)))]
         runs = {key: run for key, run in self._ceased.items() if not hidden(key)}
         ceased = {key: len(run) for key, run in runs.items()}
-        stay = [now[key].contains(run.words).sum() for key, run in runs.items() if key in now]
-        still = dict(zip((key for key in ceased if key in now), arrays.numbers(stay), strict=True))
+        stay = {key: (now[key], run.words) for key, run in runs.items() if key in now}
+        still = dict(zip(stay, how_many(arrays, list(stay.values())), strict=True))
         went = {key: len(before[key]) - len(now.get(key, ())) for key in keys}
         derived = {key: went.get(key, 0) - ceased.get(key, 0) + still.get(key, 0) for key in went.keys() | ceased.keys()}
         less = {key: len(explicit[key]) - len(given.get(key, ())) for key in ceased}
@@ -336,10 +337,9 @@ class MemoryEngine(Holding):
         return Run(self.shard.arrays, a.arity, a.less(b))
 
     def _not_explicit(self, runs: dict[Key, Run], explicit: dict[Key, Relation]) -> dict[Key, int]:
-        return {
-            key: len(run) - (int(explicit[key].contains(run.words).sum()) if key in explicit else 0)
-            for key, run in runs.items()
-        }
+        given = {key: (explicit[key], run.words) for key, run in runs.items() if key in explicit}
+        found = dict(zip(given, how_many(self.arrays, list(given.values())), strict=True))
+        return {key: len(run) - found.get(key, 0) for key, run in runs.items()}
 
     # -- reading -----------------------------------------------------------------------------------------------------
 

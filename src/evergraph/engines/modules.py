@@ -101,6 +101,14 @@ class Numpy:
         """One half of pairs."""
         return word >> SHIFT if high else word & LOW
 
+    def half_to(self, word: Array, high: bool, second: Any) -> Array:
+        """One half of pairs, paired with one id."""
+        return (word >> SHIFT << SHIFT if high else word << SHIFT) | second
+
+    def half_from(self, first: Any, word: Array, high: bool) -> Array:
+        """One id, paired with one half of pairs."""
+        return first << SHIFT | self.half(word, high)
+
     def half_at(self, word: Array, high: bool, at: Array) -> Array:
         """One half of the pairs in some places."""
         return self.half(word[at], high)
@@ -193,6 +201,10 @@ class Numpy:
         at: Array = np.searchsorted(row, key)
         at[at == len(row)] = 0
         return at, row[at] == key
+
+    def how_many(self, asked: Sequence[tuple[Array, Array]]) -> list[int]:
+        """For each array of sorted elements, which are not none, how many of some keys are among them."""
+        return [int(self.contains(row, key).sum()) for row, key in asked]
 
     def ranges(self, row: Array, first: Array) -> tuple[Array, Array]:
         """For each id, where the sorted pairs that begin with it start and end: by pointers if that pays."""
@@ -375,6 +387,12 @@ class Cupy:
     def half(self, word: Array, high: bool) -> Array:
         return self._made("high" if high else "low", len(word), word)
 
+    def half_to(self, word: Array, high: bool, second: Any) -> Array:
+        return self._made("high_to" if high else "low_to", len(word), word, U64(second))
+
+    def half_from(self, first: Any, word: Array, high: bool) -> Array:
+        return self._made("from_high" if high else "from_low", len(word), U64(first), word)
+
     def half_at(self, word: Array, high: bool, at: Array) -> Array:
         return self._made("take_high" if high else "take_low", len(at), word, at)
 
@@ -439,6 +457,16 @@ class Cupy:
         at, there = self.xp.empty(len(key), np.int64), self.xp.empty(len(key), bool)
         self._run("places", len(key), row, len(row), key, at, there)
         return at, there
+
+    def how_many(self, asked: Sequence[tuple[Array, Array]]) -> list[int]:
+        """All are waited for at once."""
+        if not asked:
+            return []
+        counts = self.xp.zeros(len(asked), U64)
+        for number, (row, key) in enumerate(asked):
+            self._run("count", len(key), row, len(row), key, counts[number : number + 1])
+        listed: list[int] = counts.tolist()
+        return listed
 
     def ranges(self, row: Array, first: Array) -> tuple[Array, Array]:
         low, high = self.xp.empty(len(first), np.int64), self.xp.empty(len(first), np.int64)

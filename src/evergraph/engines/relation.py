@@ -69,12 +69,10 @@ class Run:
                 return self.arrays.distinct_first(words)
         return self.arrays.distinct(self.column(position))
 
-    def ids(self, position: int) -> Array:
-        """The ids of one column, each of them once where that does not cost more than it saves."""
+    def rather_repeats(self, position: int) -> bool:
+        """Whether to leave out what a column says again would cost more than to carry it along."""
         module = self.arrays.module
-        if len(self) < module.repeats or (module.whole and all(order[0] != position for order in self._orders)):
-            return self.column(position)
-        return self.distinct(position)
+        return len(self) < module.repeats or (module.whole and all(order[0] != position for order in self._orders))
 
     def contains(self, keys: Words) -> Array:
         return self.arrays.contains(self.words, keys)
@@ -290,6 +288,20 @@ class Relation:
 def run_of(arrays: Arrays, columns: Sequence[Column], count: int) -> Run:
     """A run of the distinct rows of these columns."""
     return Run(arrays, len(columns), arrays.unique([arrays.pack(columns, count)]))
+
+
+def how_many(arrays: Arrays, asked: Sequence[tuple[Relation, Words]]) -> list[int]:
+    """How many of these distinct rows each relation has. Cost: a search for each row in each run, and one wait."""
+    runs = [
+        (number, sign, (run.words, words))
+        for number, (relation, words) in enumerate(asked)
+        for run, sign in ((relation.base, 1), (relation.minus, -1), (relation.plus, 1))
+        if run is not None and len(run) and len(words[0])
+    ]
+    out = [0] * len(asked)
+    for (number, sign, _), found in zip(runs, arrays.how_many([pair for *_, pair in runs]), strict=True):
+        out[number] += sign * found
+    return out
 
 
 def alike(a: Relation | None, b: Relation | None) -> bool:

@@ -17,7 +17,7 @@ from evergraph.engines.fixpoint import Deltas, Fixpoint, Sieve
 from evergraph.engines.kernel import Kernel
 from evergraph.engines.marks import Marks
 from evergraph.engines.near import Near
-from evergraph.engines.relation import Relation, Run, run_of
+from evergraph.engines.relation import Relation, Run, how_many, run_of
 from evergraph.plan.compile import Plan, helpers_of
 from evergraph.plan.equality import compares
 from evergraph.plan.model import Key, PlanAtom, is_variable
@@ -91,7 +91,7 @@ class Shard:
     def retract(self, runs: Deltas) -> Deltas:
         """Make facts cease to be explicit; returns those that were."""
         known = {key: self.explicit[key] for key in runs if key in self.explicit}
-        there = self.arrays.numbers([relation.contains(runs[key].words).sum() for key, relation in known.items()])
+        there = how_many(self.arrays, [(relation, runs[key].words) for key, relation in known.items()])
         out: Deltas = {}
         for (key, relation), count in zip(known.items(), there, strict=True):
             if count:

@@ -122,6 +122,10 @@ KERNELS = {
     "swap": Kernel("each uint64 both", "each uint64 out", "out = both << 32 | both >> 32"),
     "high": Kernel("each uint64 both", "each uint64 out", "out = both >> 32"),
     "low": Kernel("each uint64 both", "each uint64 out", "out = both & 0xffffffffULL"),
+    "high_to": Kernel("each uint64 both, uint64 b", "each uint64 out", "out = both >> 32 << 32 | b"),
+    "low_to": Kernel("each uint64 both, uint64 b", "each uint64 out", "out = both << 32 | b"),
+    "from_high": Kernel("uint64 a, each uint64 both", "each uint64 out", "out = a << 32 | both >> 32"),
+    "from_low": Kernel("uint64 a, each uint64 both", "each uint64 out", "out = a << 32 | (both & 0xffffffffULL)"),
     "take": Kernel("raw word row, each int64 at", "each word out", "out = row[at]"),
     "take_high": Kernel("raw uint64 row, each int64 at", "each uint64 out", "out = row[at] >> 32"),
     "take_low": Kernel("raw uint64 row, each int64 at", "each uint64 out", "out = row[at] & 0xffffffffULL"),
@@ -129,6 +133,9 @@ KERNELS = {
     "differ": Kernel("raw word row, each bool had", "each bool out", "out = had || (i > 0 && row[i] != row[i - 1])"),
     "contains": Kernel("raw uint64 row, int64 n, each uint64 key", "each bool out", "out = stands(row, n, key)"),
     "lacks": Kernel("raw uint64 row, int64 n, each uint64 key", "each bool out", "out = !stands(row, n, key)"),
+    "count": Kernel(
+        "raw uint64 row, int64 n, each uint64 key", "raw uint64 out", "if (stands(row, n, key)) atomicAdd(out, 1ULL)"
+    ),
     "places": Kernel(
         "raw uint64 row, int64 n, each uint64 key",
         "each int64 at, each bool there",
