@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from evergraph.engines import relation as relation_module
 from evergraph.engines.arrays import U64, Arrays, Words
-from evergraph.engines.relation import Relation, Run, run_of
+from evergraph.engines.relation import Relation, Run, how_many, run_of
 
 ARRAYS = Arrays()
 IDS = [0, 1, 2, 3, 7, 2**31, 2**32 - 1]
@@ -65,6 +65,12 @@ def assert_holds(relation: Relation, rows: set[Row], probes: set[Row]) -> None:
     assert unpack(relation.new(asked.words), arity) == sorted(probes - rows)
     assert_novel(relation, rows, probes)
     assert_parts(relation, rows)
+
+
+def assert_counted(relation: Relation, rows: set[Row], probes: set[Row]) -> None:
+    """Also of several relations at once."""
+    asked = [(relation, run(some, relation.arity).words) for some in (probes, rows, set[Row]())]
+    assert how_many(ARRAYS, asked) == [len(probes & rows), len(rows), 0]
 
 
 def assert_novel(relation: Relation, rows: set[Row], probes: set[Row]) -> None:
@@ -120,6 +126,7 @@ def test_a_relation_is_a_set_after_every_change(fraction: int, bitmap: bool) -> 
                 relation = relation.remove(run(gone, arity))
                 rows -= gone
             assert_holds(relation, rows, chosen)
+            assert_counted(relation, rows, chosen)
         for snapshot, then in snapshots:
             assert_holds(snapshot, then, rows)
             assert unpack(relation.less(snapshot), arity) == sorted(rows - then)

@@ -53,9 +53,9 @@ class Arrays:
         """One or two columns as one word."""
         if not any(getattr(column, "ndim", 0) for column in columns):
             return self.xp.full(count, columns[0] << SHIFT | (columns[1] if len(columns) == 2 else U64(0)), U64)
-        if len(columns) == 1:
-            return self.whole(columns[0]) << SHIFT
-        first, second = columns
+        if len(columns) == 1 and not isinstance(columns[0], Half):
+            return columns[0] << SHIFT
+        first, second = columns if len(columns) == 2 else (columns[0], U64(0))
         if isinstance(first, Half) and not getattr(second, "ndim", 0):
             return self.module.half_to(first.word, first.high, second)
         if isinstance(second, Half) and not getattr(first, "ndim", 0):

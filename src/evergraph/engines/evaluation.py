@@ -14,7 +14,6 @@ from evergraph.plan.model import Key, PlanAtom, PlanFilter, PlanRule, Value
 
 if TYPE_CHECKING:
     from evergraph.engines.kernel import Kernel
-    from evergraph.engines.near import Near
 
 Relations = Mapping[Key, Relation]
 Take = Callable[[Table], None]
@@ -28,8 +27,6 @@ GATHER_FROM, GATHER_ROWS = 64, 256
 """From so many relations of so many rows at most, on average, an atom that reads them all reads them as one."""
 ON_HOST = Arrays()
 """For tables that are cut where the host can see them."""
-AHEAD = 8
-"""Of relations that are small enough for the host, those of one part in so many are joined there before others are read."""
 ONE_BY_ONE = 2
 """Up to so many rows are taken one by one when a variable predicate is cut: slices cost less than searches."""
 
@@ -59,36 +56,9 @@ class Evaluation:
         checks: list[Check] = [*self._filters(), *self.rule.negated]
         if self.heads is not None:
             checks.append(None)
-        if self.kernel.near is None:
-            self._checked(Table(1, {}, {}), body, checks)
-        else:
-            self._checked(*self._ahead(self.kernel.near, body, checks))
-
-    def _ahead(self, near: Near, body: Body, checks: list[Check]) -> tuple[Table, Body, list[Check]]:
-        """What small relations that hang together say, joined and checked on the host; and what there is left to do."""
-        most = self.arrays.module.near // AHEAD
-        sizes = {i: source[atom.relation].count for i, (atom, source) in enumerate(body) if not atom.open}
-        few = sorted((i for i, size in sizes.items() if size <= most), key=sizes.__getitem__)
-        if not few or (self.kernel.names is not None and len(self.kernel.names)):
-            return Table(1, {}, {}), body, checks
-        bound = body[few[0]][0].variables
-        for i in few * len(few):
-            bound |= body[i][0].variables if body[i][0].variables & bound else frozenset()
-        joined = [i for i in few if body[i][0].variables <= bound]
-        rest = [one for i, one in enumerate(body) if i not in joined]
-        now: list[Check] = [check for check in checks if not isinstance(check, PlanAtom) and self._variables(check) <= bound]
-        later = [check for check in checks if check not in now]
-        needed = self.wanted.union(*(a.variables for a, _ in rest), *map(self._variables, later))
-        asked = self.rule, needed, self.heads, tuple(joined)
-        given = [body[i][1][body[i][0].relation] for i in joined]
-        table = near.joined(asked, given)
-        if table is None:
-            found: list[Table] = []
-            here: Body = [(body[i][0], {body[i][0].relation: near.here(one)}) for i, one in zip(joined, given, strict=True)]
-            Evaluation(near.kernel, self.rule, needed, {}, found.append, self.heads)._checked(Table(1, {}, {}), here, now)
-            table = near.keep(asked, given, stacked(near.kernel.xp, found))
-        self.kernel.examined += table.count
-        return table, rest, later
+        near = self.kernel.near
+        table, body, checks = (Table(1, {}, {}), body, checks) if near is None else near.ahead(self, body, checks)
+        self.checked(table, body, checks)
 
     def _over(self, table: Table) -> Table:
         """A table whose columns are where those of the relations are."""
@@ -110,11 +80,11 @@ class Evaluation:
             groups = [group for group in groups if group not in linked] + [(*(f for group in linked for f in group), one)]
         return groups
 
-    def _checked(self, table: Table, body: Body, checks: list[Check]) -> None:
+    def checked(self, table: Table, body: Body, checks: list[Check]) -> None:
         """Apply every check whose variables are all bound, then go on with the rest."""
         later = []
         for check in checks:
-            if not all(map(table.binds, self._variables(check))):
+            if not all(map(table.binds, self.variables(check))):
                 later.append(check)
             elif table.count:
                 table = self._over(table)
@@ -135,7 +105,7 @@ class Evaluation:
         (atom, source), rest = body[cheapest], body[:cheapest] + body[cheapest + 1 :]
         needed, last = self.wanted, not rest and not checks
         if not last:
-            needed = needed.union(*(a.variables for a, _ in rest), *map(self._variables, checks))
+            needed = needed.union(*(a.variables for a, _ in rest), *map(self.variables, checks))
         named = atom.open and str(atom.relation) in table.columns
         if not named:
             table = self._over(table)
@@ -170,7 +140,7 @@ class Evaluation:
             return
         joined = joined.keep(needed)
         if checks:
-            self._checked(joined, rest, checks)
+            self.checked(joined, rest, checks)
         else:
             self._extend(joined, rest, checks)
 
@@ -422,7 +392,7 @@ class Evaluation:
 
     # -- checks and head ----------------------------------------------------------------------------------------------
 
-    def _variables(self, check: Check) -> frozenset[str]:
+    def variables(self, check: Check) -> frozenset[str]:
         if isinstance(check, tuple):
             return frozenset().union(*(one.variables for one in check))
         return frozenset([str(self.rule.head.relation)]) if check is None else check.variables

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from evergraph.engines.gpu.sources import ALL, THREADS, TILE, narrowing, source
+from evergraph.engines.gpu.sources import ALL, THREADS, TILE, Kernel, Scan, narrowing, source
 
 Array = Any
 """A one-dimensional array of one of the two modules."""
@@ -34,8 +34,6 @@ RADIX = 1 << 16
 """NumPy sorts 16-bit integers in linear time."""
 LARGE = 1 << 20
 """Where half of so many words is room that is missed."""
-OPTIONS = ("-std=c++17",)
-"""Of CUDA's compiler."""
 
 
 class Numpy:
@@ -298,21 +296,22 @@ class Cupy:
 
     def __init__(self, xp: Any) -> None:
         self.xp = xp
-        self._kernels: dict[str, Any] = {}
 
     # -- kernels -----------------------------------------------------------------------------------------------------
 
-    def _kernel(self, name: str) -> Any:
+    @cached_property
+    def _kernels(self) -> dict[str, Any]:
         """Compiled when the first of them is asked for, all at once."""
-        if not self._kernels:
-            module = self.xp.RawModule(code=source(), options=OPTIONS)
-            self._kernels = {name: module.get_function(f"eg_{name}") for name in ALL}
-        return self._kernels[name]
+        return self._compiled(ALL)
+
+    def _compiled(self, kernels: Mapping[str, Kernel | Scan]) -> dict[str, Any]:
+        module = self.xp.RawModule(code=source(kernels), options=("-std=c++17",))
+        return {name: module.get_function(f"eg_{name}") for name in kernels}
 
     def _run(self, name: str, size: int, *args: Any) -> None:
         """For so many elements: what a kernel is given, then what it makes."""
         if size:
-            self._kernel(name)((-(-size // THREADS),), (THREADS,), (size, *args))
+            self._kernels[name]((-(-size // THREADS),), (THREADS,), (size, *args))
 
     def _made(self, name: str, size: int, *args: Any, dtype: Any = U64) -> Array:
         """The one array of so many elements that a kernel makes."""
@@ -326,7 +325,7 @@ class Cupy:
             return 0
         tiles = -(-size // TILE)
         state = self.xp.zeros(tiles + 2, U64)
-        self._kernel(name)((tiles,), (THREADS,), (size, *args, state))
+        self._kernels[name]((tiles,), (THREADS,), (size, *args, state))
         return int(state[1])
 
     def _chosen(self, name: str, size: int, *args: Any, dtype: Any = U64) -> Array:
@@ -480,9 +479,7 @@ class Cupy:
     def narrow(self, rows: Words, keys: Words, last: Array | None) -> tuple[Array, Array]:
         name, kernel = narrowing(len(keys), last is not None)
         if name not in self._kernels:
-            self._kernel("pair")
-            module = self.xp.RawModule(code=source({name: kernel}), options=OPTIONS)
-            self._kernels[name] = module.get_function(f"eg_{name}")
+            self._kernels.update(self._compiled({name: kernel}))
         more = () if last is None else (last,)
         words, count = rows[: len(keys) + len(more)], len(keys[0])
         low, high = self.xp.empty(count, np.int64), self.xp.empty(count, np.int64)

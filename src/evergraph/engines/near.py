@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evergraph.engines.arrays import U64, Arrays
+from evergraph.engines.evaluation import Body, Check, Evaluation
 from evergraph.engines.kernel import Kernel, Values
 from evergraph.engines.mirror import Mirror
-from evergraph.engines.relation import Relation, Run
-from evergraph.engines.table import Table
-from evergraph.plan.model import Key, PlanRule
+from evergraph.engines.relation import Relation, Run, alike
+from evergraph.engines.table import Table, stacked
+from evergraph.plan.model import Key, PlanAtom, PlanRule
 from evergraph.plan.schedule import Component
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 
 MOST = 1024
 """Of so many components at most, and of so many beginnings of rules, is known what they derived."""
-Asked = tuple[PlanRule, frozenset[str], frozenset[int] | None, tuple[int, ...]]
-"""A rule, the variables that are asked for, a limit on predicates of its head, and which of its atoms are joined."""
+AHEAD = 8
+"""Of relations that are small enough for the host, those of one part in so many are joined here before others are read."""
 
 
 class Derived(NamedTuple):
@@ -47,25 +48,50 @@ class Near:
         self.mirror = Mirror(xp)
         self.kernel = Kernel(Arrays(), values)
         self._derived: dict[int, Derived] = {}
-        self._joined: dict[tuple[Any, ...], tuple[PlanRule, Sequence[Relation], Table]] = {}
+        self._begun: dict[tuple[Any, ...], tuple[PlanRule, Sequence[Relation], Table]] = {}
 
     def here(self, relation: Relation) -> Relation:
         """A relation on the host. Cost: its rows are carried over if they are not there yet."""
         return self.mirror.relation(relation, self.kernel.arrays)
 
-    def joined(self, asked: Asked, given: Sequence[Relation]) -> Table | None:
-        """What the beginning of a rule gave, if its relations were these."""
-        rule, known, table = self._joined.get((id(asked[0]), *asked[1:]), (None, (), None))
-        return table if rule is asked[0] and known == given else None
+    def ahead(self, rule: Evaluation, body: Body, checks: list[Check]) -> tuple[Table, Body, list[Check]]:
+        """What small relations of a rule that hang together say, joined and checked here; and what there is left to do."""
+        names, most = rule.kernel.names, rule.arrays.module.near // AHEAD
+        sizes = {i: source[atom.relation].count for i, (atom, source) in enumerate(body) if not atom.open}
+        few = sorted((i for i, size in sizes.items() if size <= most), key=sizes.__getitem__)
+        if not few or (names is not None and len(names)):
+            return Table(1, {}, {}), body, checks
+        bound = body[few[0]][0].variables
+        for i in few * len(few):
+            bound |= body[i][0].variables if body[i][0].variables & bound else frozenset()
+        chosen = tuple(i for i in few if body[i][0].variables <= bound)
+        rest = [one for i, one in enumerate(body) if i not in chosen]
+        now: list[Check] = [check for check in checks if not isinstance(check, PlanAtom) and rule.variables(check) <= bound]
+        later = [check for check in checks if check not in now]
+        wanted = rule.wanted.union(*(atom.variables for atom, _ in rest), *map(rule.variables, later))
+        table = self._beginning(rule, wanted, [body[i] for i in chosen], now, chosen)
+        rule.kernel.examined += table.count
+        return table, rest, later
 
-    def keep(self, asked: Asked, given: Sequence[Relation], table: Table) -> Table:
-        """Remember it. Of one row there is nothing to carry over: its values are the same everywhere."""
+    def _beginning(
+        self, rule: Evaluation, wanted: frozenset[str], body: Body, checks: list[Check], chosen: tuple[int, ...]
+    ) -> Table:
+        """The bindings of some atoms of a rule, by their numbers. Cost: their join, or nothing."""
+        asked = id(rule.rule), wanted, rule.heads, chosen
+        given = [source[atom.relation] for atom, source in body]
+        known = self._begun.get(asked)
+        if known is not None and known[0] is rule.rule and all(map(alike, known[1], given)):
+            return known[2]
+        found: list[Table] = []
+        here: Body = [(atom, {atom.relation: self.here(one)}) for (atom, _), one in zip(body, given, strict=True)]
+        Evaluation(self.kernel, rule.rule, wanted, {}, found.append, rule.heads).checked(Table(1, {}, {}), here, checks)
+        table = stacked(self.kernel.xp, found)
         if table.count == 1:
             table = Table(1, {}, table.fixed | {name: column[0] for name, column in table.columns.items()})
         table.near = bool(table.columns)
-        if len(self._joined) >= MOST:
-            self._joined.clear()
-        self._joined[id(asked[0]), *asked[1:]] = asked[0], given, table
+        if len(self._begun) >= MOST:
+            self._begun.clear()
+        self._begun[asked] = rule.rule, given, table
         return table
 
     def close(self, fixpoint: Fixpoint, component: Component, full: bool) -> bool:
@@ -73,14 +99,21 @@ class Near:
 
         Cost: the component's, or nothing; rows that are not on the host yet are carried over.
         """
-        last = self._derived.get(id(component))
-        if last is not None and (last.component is not component or not full):
+        last = self._derived.get(id(component)) if full else None
+        if last is not None and last.component is not component:
             last = None
         given = self._read(fixpoint, component, full, last.given if last is not None else {})
         if given is None:
             return False
-        derived = last if last is not None and last.given == given else self._derive(fixpoint, component, given, full)
-        if full and derived is not last:
+        if (
+            last is not None
+            and given.keys() == last.given.keys()
+            and all(alike(one, last.given[k]) for k, one in given.items())
+        ):
+            derived = last
+        else:
+            derived = self._derive(fixpoint, component, given, full)
+        if full:
             if len(self._derived) >= MOST:
                 self._derived.clear()
             self._derived[id(component)] = derived
@@ -118,7 +151,8 @@ class Near:
             found = self._picked(fixpoint.relations[key], some, most)
             if found is None:
                 return None
-            given[key] = last[key] if key in last and last[key].same(found) else found
+            before = last.get(key)
+            given[key] = before if before is not None and self.here(before).same(found) else found
         return given
 
     def _picked(self, relation: Relation, constants: set[tuple[int, int]], most: int) -> Relation | None:

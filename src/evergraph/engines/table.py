@@ -15,9 +15,9 @@ class Table:
 
     __slots__ = ("columns", "count", "fixed", "near", "over")
 
-    def __init__(self, count: int, columns: dict[str, Array], fixed: dict[str, Any], near: bool = False) -> None:
+    def __init__(self, count: int, columns: dict[str, Array], fixed: dict[str, Any]) -> None:
         self.count, self.columns, self.fixed = count, columns, fixed
-        self.near = near
+        self.near = False
         """Whether the columns are still on the host and relations are not."""
         self.over: Table | None = None
         """The same with columns where relations are, once somebody has asked for it."""

@@ -236,7 +236,7 @@ def written(name: str, one: Kernel | Scan) -> str:
     return f'extern "C" __global__ void eg_{name}({", ".join(said)}) {{ {body} }}'
 
 
-def source(kernels: Mapping[str, Kernel | Scan] = ALL) -> str:
+def source(kernels: Mapping[str, Kernel | Scan]) -> str:
     """Kernels by their names, for a device."""
     return "\n".join([SEARCH, ON_DEVICE, *(written(name, one) for name, one in kernels.items())])
 
