@@ -210,14 +210,14 @@ def test_a_cut_search_goes_on_when_the_first_instances_lead_nowhere(monkeypatch:
 def test_work_does_not_grow_with_unrelated_data(every: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of all the tables that joins make, and instances, for one fact among ever more chains."""
     rows = 0
-    checked = Evaluation._checked
+    checked = Evaluation.checked
 
     def counting(self: Evaluation, table: Table, *rest: Any) -> None:
         nonlocal rows
         rows += table.count
         checked(self, table, *rest)
 
-    monkeypatch.setattr(Evaluation, "_checked", counting)
+    monkeypatch.setattr(Evaluation, "checked", counting)
 
     def work(chains: int) -> tuple[int, int, int]:
         nonlocal rows
