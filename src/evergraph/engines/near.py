@@ -1,8 +1,12 @@
-"""Components whose relations are all small, closed on the host whatever the others are: a GPU has little to do for them.
+"""What is small is done on the host, whatever the rest is: a GPU has little to do for it.
 
-In words: most components of a schedule are about the schema, some rows each. They are evaluated where that costs least, and
-what they derive goes to the device when a rule there reads it. Relations never change, so that a component whose relations are
-those of last time derives what it derived then: a recomputation after facts went costs nothing for the schema.
+    components whose relations are all small     closed here
+    rules whose first relations are small        begun here, and gone on with on the device
+
+In words: most components of a schedule are about the schema, some rows each, and so is what most other rules begin with. They
+are evaluated where that costs least, and what they derive goes to the device when a rule there reads it. Relations never
+change, so that what was made of the same relations last time is known: a recomputation after facts went costs nothing for the
+schema.
 """
 
 from __future__ import annotations
