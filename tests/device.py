@@ -362,10 +362,6 @@ class Computed:
         return Computed.pair(word >> HALF, second)
 
     @staticmethod
-    def low_to(word: Any, second: Any) -> Any:
-        return Computed.pair(word & LOW, second)
-
-    @staticmethod
     def from_high(first: Any, word: Any) -> Any:
         return Computed.pair(first, word >> HALF)
 

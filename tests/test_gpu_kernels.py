@@ -146,12 +146,11 @@ def narrowed(keys: int, half: bool) -> Make:
 CASES: dict[str, Make] = {
     "pair": lambda rng: ([words(rng, 20) >> U64(32), words(rng, 20) >> U64(32)], 20),
     "pair_from": lambda rng: ([U64(7), words(rng, 20) >> U64(32)], 20),
-    "pair_to": lambda rng: ([words(rng, 20) >> U64(32), U64(2**32 - 1)], 20),
+    "pair_to": lambda rng: ([words(rng, 20), U64(2**32 - 1)], 20),
     "swap": lambda rng: ([words(rng, 20)], 20),
     "high": lambda rng: ([words(rng, 20)], 20),
     "low": lambda rng: ([words(rng, 20)], 20),
     "high_to": lambda rng: ([words(rng, 20), U64(2**32 - 1)], 20),
-    "low_to": lambda rng: ([words(rng, 20), U64(5)], 20),
     "from_high": lambda rng: ([U64(2**32 - 1), words(rng, 20)], 20),
     "from_low": lambda rng: ([U64(5), words(rng, 20)], 20),
     "take": lambda rng: ([words(rng, 20), rng.integers(0, 20, 9)], 9),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from evergraph.engines.arrays import U64, Array, Arrays, Column, Half, Words
 from evergraph.engines.delta import Delta, gathered
@@ -33,6 +33,19 @@ ONE_BY_ONE = 2
 Body = list[tuple[PlanAtom, Relations]]
 Check = tuple[PlanFilter, ...] | PlanAtom | None
 """Filters that go together, a negated atom, or None for the limit on head predicates."""
+
+
+class Asked(NamedTuple):
+    """How an atom is read: the columns of its relation in an order of which the first are bound."""
+
+    args: tuple[Value, ...]
+    order: tuple[int, ...]
+    keys: list[Column]
+    """What is bound."""
+    wanted: list[int]
+    """Columns that become new ones of the table."""
+    again: list[int]
+    """Columns that name a variable once more."""
 
 
 class Evaluation:
@@ -265,15 +278,11 @@ class Evaluation:
         again = [i for i in free if first[args[i]] != i]
         wanted = [i for v, i in first.items() if v in needed or again]
         order = (*bound, *wanted, *(i for i in free if i not in wanted))
-        keys = [values[i] for i in bound]
+        asked = Asked(args, order, [values[i] for i in bound], wanted, again)
+        if any(getattr(key, "ndim", 0) for key in asked.keys):
+            return stacked(self.xp, [self._search(table, run, minus, asked) for run, minus in relation.parts()])
         halves = self.packs and last and table.count == 1 and relation.plus is None
-        parts = []
-        for run, minus in relation.parts():
-            if any(getattr(k, "ndim", 0) for k in keys):
-                parts.append(self._search(table, run, minus, order, keys, args, wanted, again))
-            else:
-                parts.append(self._slice(table, run, minus, order, keys, args, wanted, again, last, halves))
-        return stacked(self.xp, parts)
+        return stacked(self.xp, [self._slice(table, run, minus, asked, last, halves) for run, minus in relation.parts()])
 
     def _semijoin(self, table: Table, values: list[Column], relation: Relation) -> Table:
         """Every argument is bound: keep the rows that are in the relation."""
@@ -282,36 +291,18 @@ class Evaluation:
             return table if bool(relation.contains(key)[0]) else Table(0, {}, {})
         return self._where(table, relation.contains(self.arrays.pack(values, table.count)))
 
-    def _slice(
-        self,
-        table: Table,
-        run: Run,
-        minus: Run | None,
-        order: tuple[int, ...],
-        keys: list[Column],
-        args: tuple[Value, ...],
-        wanted: list[int],
-        again: list[int],
-        last: bool,
-        halves: bool,
-    ) -> Table:
+    def _slice(self, table: Table, run: Run, minus: Run | None, asked: Asked, last: bool, halves: bool) -> Table:
         """The bound arguments are the same in every row: one range of the relation, times the table."""
-        low, high = 0, len(run)
+        args, order, keys, wanted, again = asked
         if not keys and minus is None and not again and len(wanted) == 1 and run.arity > 1:
             place = wanted[0]
             repeated = last and table.count == 1 and run.rather_repeats(place)
-            return self._product(
-                table, {str(args[place]): self._column(run.words, place, halves) if repeated else run.distinct(place)}
-            )
+            column = self._column(run.words, place, halves) if repeated else run.distinct(place)
+            return self._product(table, {str(args[place]): column})
         order = order if keys else tuple(range(run.arity))
-        words = run.in_order(order)
-        if keys:
-            low, high = self.arrays.find_range(words, keys)
-        if low == high:
+        rows = run.beginning(order, keys, minus)
+        if not len(rows[0]):
             return Table(0, {}, {})
-        rows = tuple(w[low:high] for w in words)
-        if minus is not None:
-            rows = self.arrays.chosen(rows, ~self.arrays.contains(minus.in_order(order), rows))
         if wanted and not again and len(wanted) == run.arity - len(keys):
             return self._product(table, {str(args[i]): self._column(rows, order.index(i), halves) for i in wanted})
         columns = {i: self.arrays.column(rows, order.index(i)) for i in {*wanted, *again}}
@@ -319,26 +310,17 @@ class Evaluation:
             keep = self._equal(args, columns, again, len(rows[0]))
             columns = {i: c[keep] for i, c in columns.items()}
         elif not wanted:
-            return table if len(rows[0]) else Table(0, {}, {})
-        elif len(wanted) < run.arity - len(keys):
+            return table
+        else:
             columns = self._distinct(columns, wanted)
         return self._product(table, {str(args[i]): columns[i] for i in wanted})
 
     def _column(self, rows: Words, position: int, halves: bool) -> Column:
         return Half(rows[position // 2], position % 2 == 0) if halves else self.arrays.column(rows, position)
 
-    def _search(
-        self,
-        table: Table,
-        run: Run,
-        minus: Run | None,
-        order: tuple[int, ...],
-        keys: list[Column],
-        args: tuple[Value, ...],
-        wanted: list[int],
-        again: list[int],
-    ) -> Table:
+    def _search(self, table: Table, run: Run, minus: Run | None, asked: Asked) -> Table:
         """A range of the relation for each row of the table."""
+        args, order, keys, wanted, again = asked
         words = run.in_order(order)
         full = [self.arrays.spread(k, table.count) for k in keys]
         if len(words) == len(full) == len(wanted) == 1 and minus is None and not again:

@@ -387,7 +387,7 @@ class Cupy:
         return self._made("high" if high else "low", len(word), word)
 
     def half_to(self, word: Array, high: bool, second: Any) -> Array:
-        return self._made("high_to" if high else "low_to", len(word), word, U64(second))
+        return self._made("high_to" if high else "pair_to", len(word), word, U64(second))
 
     def half_from(self, first: Any, word: Array, high: bool) -> Array:
         return self._made("from_high" if high else "from_low", len(word), U64(first), word)

@@ -93,9 +93,7 @@ class Near:
         if table.count == 1:
             table = Table(1, {}, table.fixed | {name: column[0] for name, column in table.columns.items()})
         table.near = bool(table.columns)
-        if len(self._begun) >= MOST:
-            self._begun.clear()
-        self._begun[asked] = rule.rule, given, table
+        _remember(self._begun, asked, (rule.rule, given, table))
         return table
 
     def close(self, fixpoint: Fixpoint, component: Component, full: bool) -> bool:
@@ -109,18 +107,12 @@ class Near:
         given = self._read(fixpoint, component, full, last.given if last is not None else {})
         if given is None:
             return False
-        if (
-            last is not None
-            and given.keys() == last.given.keys()
-            and all(alike(one, last.given[k]) for k, one in given.items())
-        ):
+        if last is not None and all(alike(given.get(key), last.given.get(key)) for key in given.keys() | last.given.keys()):
             derived = last
         else:
             derived = self._derive(fixpoint, component, given, full)
-        if full:
-            if len(self._derived) >= MOST:
-                self._derived.clear()
-            self._derived[id(component)] = derived
+            if full:
+                _remember(self._derived, id(component), derived)
         for key, run in derived.runs:
             fixpoint.arrive(key, run)
         fixpoint.relations.update(derived.relations)
@@ -143,14 +135,18 @@ class Near:
         picked: dict[Key, set[tuple[int, int]]] = {}
         for task in component.tasks:
             for atom in (task.rule.head, *task.rule.body, *task.rule.negated):
-                relation = None if atom.open else fixpoint.relations.get(atom.relation)
-                if relation is not None and len(relation) <= most:
+                if atom.open:
+                    return None
+                relation = fixpoint.relations.get(atom.relation)
+                if relation is None:
+                    continue
+                if len(relation) <= most:
                     given[atom.relation] = relation
-                elif atom.open or relation is not None:
-                    constants = [(place, value) for place, value in enumerate(atom.args) if isinstance(value, int)]
-                    if relation is None or not full or atom is task.rule.head or relation.arity != 2 or not constants:
-                        return None
-                    picked.setdefault(atom.relation, set()).add(constants[-1])
+                    continue
+                constants = [(place, value) for place, value in enumerate(atom.args) if isinstance(value, int)]
+                if not full or atom is task.rule.head or relation.arity != 2 or not constants:
+                    return None
+                picked.setdefault(atom.relation, set()).add(constants[-1])
         for key, some in picked.items():
             found = self._picked(fixpoint.relations[key], some, most)
             if found is None:
@@ -161,19 +157,16 @@ class Near:
 
     def _picked(self, relation: Relation, constants: set[tuple[int, int]], most: int) -> Relation | None:
         """The pairs with one of these constants in its place, on the host; None if they are many. Cost: two searches each."""
-        arrays, host = relation.base.arrays, self.kernel.arrays
-        words = [host.xp.empty(0, U64)]
+        module, host = relation.base.arrays.module, self.kernel.arrays
+        words = [host.empty(2)]
         for place, value in constants:
-            order = (place, 1 - place)
             for run, minus in relation.parts():
-                (row,) = run.in_order(order)
-                low, high = arrays.find_range((row,), [U64(value)])
-                if high - low > most:
+                (row,) = run.beginning((place, 1 - place), [U64(value)], minus)
+                if len(row) > most:
                     return None
-                if low < high:
-                    (row,) = (row[low:high],) if minus is None else arrays.without((row[low:high],), minus.in_order(order))
-                    words.append(arrays.module.host(row if place == 0 else arrays.module.swapped(row)))
-        return Relation(Run(host, 2, host.unique([(word,) for word in words])))
+                if len(row):
+                    words.append((module.host(module.swapped(row) if place else row),))
+        return Relation(Run(host, 2, host.unique(words)))
 
     def _derive(self, fixpoint: Fixpoint, component: Component, given: Mapping[Key, Relation], full: bool) -> Derived:
         host, device, mirror = self.kernel.arrays, fixpoint.arrays, self.mirror
@@ -196,3 +189,10 @@ class Near:
             self.kernel.derivations - derivations,
             self.kernel.examined - examined,
         )
+
+
+def _remember(known: dict[Any, Any], key: Any, value: Any) -> None:
+    """Rather begin anew than remember ever more."""
+    if len(known) >= MOST:
+        known.clear()
+    known[key] = value

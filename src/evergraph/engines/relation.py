@@ -69,6 +69,14 @@ class Run:
                 return self.arrays.distinct_first(words)
         return self.arrays.distinct(self.column(position))
 
+    def beginning(self, order: Order, keys: Sequence[Column], gone: Run | None = None) -> Words:
+        """The rows in this order that begin with these values and have not gone. Cost: two searches; one more for each."""
+        words = self.in_order(order)
+        if keys:
+            low, high = self.arrays.find_range(words, keys)
+            words = tuple(word[low:high] for word in words)
+        return words if gone is None or not len(words[0]) else self.arrays.without(words, gone.in_order(order))
+
     def rather_repeats(self, position: int) -> bool:
         """Whether to leave out what a column says again would cost more than to carry it along."""
         module = self.arrays.module

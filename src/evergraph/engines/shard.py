@@ -313,11 +313,7 @@ class Scheduler:
         arrays, args = run.arrays, atom.args
         fixed = [i for i, arg in enumerate(args) if not is_variable(arg)]
         order = (*fixed, *(i for i in range(run.arity) if i not in fixed))
-        words = run.in_order(order)
-        low, high = arrays.find_range(words, [U64(args[i]) for i in fixed]) if fixed else (0, len(run))
-        rows = tuple(w[low:high] for w in words)
-        if minus is not None:
-            rows = arrays.chosen(rows, arrays.lacks(minus.in_order(order), rows))
+        rows = run.beginning(order, [U64(args[i]) for i in fixed], minus)
         columns = [arrays.column(rows, order.index(i)) for i in range(run.arity)]
         again = [(i, args.index(arg)) for i, arg in enumerate(args) if is_variable(arg) and args.index(arg) != i]
         for i, first in again:

@@ -123,7 +123,6 @@ KERNELS = {
     "high": Kernel("each uint64 both", "each uint64 out", "out = both >> 32"),
     "low": Kernel("each uint64 both", "each uint64 out", "out = both & 0xffffffffULL"),
     "high_to": Kernel("each uint64 both, uint64 b", "each uint64 out", "out = both >> 32 << 32 | b"),
-    "low_to": Kernel("each uint64 both, uint64 b", "each uint64 out", "out = both << 32 | b"),
     "from_high": Kernel("uint64 a, each uint64 both", "each uint64 out", "out = a << 32 | both >> 32"),
     "from_low": Kernel("uint64 a, each uint64 both", "each uint64 out", "out = a << 32 | (both & 0xffffffffULL)"),
     "take": Kernel("raw word row, each int64 at", "each word out", "out = row[at]"),
