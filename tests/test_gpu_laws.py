@@ -185,7 +185,7 @@ def test_submitted_updates_overlap_on_a_device(xp: Any, algorithm: str) -> None:
         rng = Random(seed)
         with turns(rng):
             here, slow = graph(program, equality="off"), KnowledgeGraph(program, engine="reference", equality="off")
-            here._submissions.by_hand = True
+            here._submissions.take_over()
             for insert, delete in dense_changes(program, rng):
                 here.submit(insert=insert, delete=delete, algorithm=algorithm)
                 for _ in range(rng.randrange(4)):

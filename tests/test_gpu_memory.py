@@ -149,7 +149,7 @@ def test_a_submitted_update_fails_and_others_go_on(algorithm: str) -> None:
     def begun() -> KnowledgeGraph:
         kg = graph(Program.parse(RULES), equality="off")
         kg.update(insert=FACTS)
-        kg._submissions.by_hand = True
+        kg._submissions.take_over()
         return kg
 
     def submitted(kg: KnowledgeGraph) -> None:

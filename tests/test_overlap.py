@@ -460,7 +460,7 @@ def test_endless_updates_settle_in_batches(algorithm: str) -> None:
     kg = KnowledgeGraph(Program.parse(REACH))
     kg.update(insert=f"{chain(6)} s(0) .", algorithm=algorithm if algorithm == "counting" else "auto")
     work = kg._submissions
-    work.by_hand = True
+    work.take_over()
     tickets, waited = [], []
     for number in range(600):
         for part in range(3):

@@ -43,7 +43,7 @@ def layers(facts: str = "p(0) .", **options: Any) -> KnowledgeGraph:
 
 
 def by_hand(kg: KnowledgeGraph) -> KnowledgeGraph:
-    kg._submissions.by_hand = True
+    kg._submissions.take_over()
     return kg
 
 

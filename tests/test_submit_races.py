@@ -40,7 +40,7 @@ def layers(store: Path | None = None, facts: str = "p(0) .", rules: str = LAYERS
 
 
 def by_hand(kg: KnowledgeGraph) -> KnowledgeGraph:
-    kg._submissions.by_hand = True
+    kg._submissions.take_over()
     return kg
 
 
@@ -216,6 +216,22 @@ def test_when_settle_returns_every_ticket_says_so() -> None:
     while not seen:
         pass
     assert seen == [True]
+
+
+def test_who_takes_over_works_alone() -> None:
+    """The thread that waits for more updates is gone: two would take the same one from the queue."""
+    kg = layers()
+    with patch("evergraph.submit.submissions.REST", WAIT):
+        kg.submit(insert="p(1) .").wait(WAIT)
+        thread = kg._submissions._thread
+        assert thread is not None and thread.is_alive()
+        by_hand(kg)
+        assert not thread.is_alive()
+        ticket = kg.submit(insert="p(2) .")
+        assert kg._submissions._thread is None and ticket.status == "submitted"
+        kg._submissions.hand_back()
+        assert ticket.status == "settled" and kg.submit(insert="p(3) .").wait(WAIT) and kg.counts()["s"] == 4
+        kg._submissions.take_over()
 
 
 @pytest.mark.parametrize("algorithm", ["auto", "recompute"])

@@ -34,7 +34,7 @@ def path(tmp_path: Path) -> Path:
 
 def by_hand(path: Path) -> KnowledgeGraph:
     kg = KnowledgeGraph.open(path)
-    kg._submissions.by_hand = True
+    kg._submissions.take_over()
     return kg
 
 
@@ -60,7 +60,7 @@ def killed(path: Path, code: str) -> None:
 
 
 LOSES_TWO = f"""
-kg._submissions.by_hand = True
+kg._submissions.take_over()
 kg.submit(insert={is_a("bob")!r}).number
 kg.settle()
 kg.submit(insert={is_a("cid")!r}, delete=[{is_a("ann")!r}, {is_a("bob")!r}])
@@ -139,7 +139,7 @@ def test_an_update_that_was_committed_is_not_lost_even_if_its_record_stays(path:
     code = f"""
 from evergraph.store.submitted import Journal
 Journal.ended = lambda *_: die()
-kg._submissions.by_hand = True
+kg._submissions.take_over()
 kg.submit(insert={is_a("bob")!r})
 kg.submit(insert={is_a("cid")!r})
 kg.settle()
@@ -151,9 +151,7 @@ kg.settle()
 
 
 def test_the_crash_of_a_first_update_leaves_a_folder_that_a_store_can_be_made_in(tmp_path: Path) -> None:
-    code = (
-        "kg = KnowledgeGraph('rhodf', store=sys.argv[1] + '/new')\nkg._submissions.by_hand = True\nkg.submit(insert='p(1) .')\n"
-    )
+    code = "kg = KnowledgeGraph('rhodf', store=sys.argv[1] + '/new')\nkg._submissions.take_over()\nkg.submit(insert='p(1) .')\n"
     KnowledgeGraph("rhodf", store=tmp_path / "g").update(insert=is_a("x"))
     killed(tmp_path / "g", code + "die()")
     lost = unsettled(tmp_path / "g" / "new")
@@ -185,7 +183,7 @@ def test_a_graph_without_a_store_has_no_records() -> None:
 def other(path: Path) -> Iterator[subprocess.Popen[str]]:
     """A process that has submitted an update, and waits."""
     code = f"""
-kg._submissions.by_hand = True
+kg._submissions.take_over()
 kg.submit(insert={is_a("bob")!r}, name="theirs")
 print("submitted", flush=True)
 sys.stdin.readline()

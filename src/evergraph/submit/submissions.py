@@ -56,7 +56,7 @@ class Submissions:
     def __init__(self, graph: Submitting) -> None:
         self._graph = weakref.ref(graph)
         self.by_hand = False
-        """Whether nobody works by himself: `advance` is called from outside, at chosen times."""
+        """Whether no thread works: `advance` is called from outside, at chosen times."""
         self.in_order = False
         """Whether nothing comes after an update that failed for another reason than its input: it may need what is missing."""
         self.working = threading.RLock()
@@ -100,6 +100,19 @@ class Submissions:
             self._queue.append(ticket)
             self._arrived.notify()
         return ticket
+
+    def take_over(self) -> None:
+        """From now on whoever calls this works by hand, when the thread has done what it has to do and is gone."""
+        with self._lock:
+            self.by_hand, thread = True, self._thread
+            self._arrived.notify()
+        if thread is not None:
+            thread.join()
+
+    def hand_back(self) -> None:
+        """Do what is left to do; a thread works on what comes after it."""
+        self.settle()
+        self.by_hand = False
 
     def _note(self, ticket: Ticket) -> None:
         """Leave a record of it in the store."""
@@ -146,9 +159,9 @@ class Submissions:
                 if more or self._queue:
                     continue
                 self._resting = True
-                self._arrived.wait_for(lambda: bool(self._queue), REST)
+                self._arrived.wait_for(lambda: self.by_hand or bool(self._queue), REST)
                 self._resting = False
-                if not self._queue:
+                if self.by_hand or not self._queue:
                     self._thread = None
                     return
 

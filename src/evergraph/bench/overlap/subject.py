@@ -90,12 +90,9 @@ class Subject:
     def by_hand(self) -> Iterator[Callable[[], bool]]:
         """Let nobody work on what is submitted but who calls this: one step a call. At the end everything settles."""
         submissions = self.graph._submissions
-        submissions.by_hand = True
-        try:
-            yield submissions.advance
-            self.graph.settle()
-        finally:
-            submissions.by_hand = False
+        submissions.take_over()
+        yield submissions.advance
+        submissions.hand_back()
 
     @property
     def steps(self) -> int:
