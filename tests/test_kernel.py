@@ -10,6 +10,7 @@ from inspect import signature
 from pathlib import Path
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -29,6 +30,7 @@ from evergraph.engines.memory import MemoryEngine
 from evergraph.engines.modules import Cupy, Numpy
 from evergraph.engines.reference import ReferenceEngine
 from evergraph.engines.relation import Relation, run_of
+from evergraph.engines.table import Table
 from evergraph.plan.compile import compile_program
 from evergraph.plan.model import Key
 from evergraph.rules.model import TRIPLE, Atom, Rule
@@ -401,6 +403,20 @@ def test_a_variable_that_nothing_asks_for_is_not_expanded() -> None:
             kernel.run(encoded, [relations] * 2, relations, lambda _, words, found=found: found.extend(rows_of(words, 1)))
             assert sorted(found) == sorted({(x,) for x, y in edges - gone})
             assert kernel.derivations == len(found)
+
+
+def test_a_variable_that_nobody_reads_any_more_is_not_carried_along() -> None:
+    """Of a table with ?x and ?y, the join by ?y takes ?x alone."""
+    taken: list[int] = []
+
+    def take(table: Table, *given: Any, real: Any = Table.take) -> Table:
+        taken.append(len(table.columns))
+        return real(table, *given)
+
+    kg = KnowledgeGraph(Program.parse("far(?x, ?z) :- near(?x, ?y), next(?y, ?z) ."))
+    with patch.object(Table, "take", take):
+        kg.update(insert="near(1, 2) . near(3, 2) . near(4, 5) . next(2, 6) . next(2, 7) . next(5, 8) .")
+    assert kg.counts()["far"] == 5 and taken == [1]
 
 
 @pytest.mark.parametrize(

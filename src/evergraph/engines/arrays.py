@@ -96,7 +96,9 @@ class Arrays:
 
     def fresh(self, parts: Sequence[Words], known: Words) -> Words:
         """The distinct rows of all parts that are not among sorted ones, in order."""
-        if len(known) > 1 or not len(known[0]):
+        if not len(known[0]):
+            return self.unique(parts)
+        if len(known) > 1:
             rows = self.unique(parts)
             return self.chosen(rows, self.lacks(known, rows))
         return (self.module.fresh([words[0] for words in parts], known[0]),)

@@ -126,7 +126,7 @@ class Evaluation:
         if place is not None:
             table = self._over(table)
             found = self._exist(table, atom, source, place)
-            self._go_on(table, self._where(table, found), needed, rest, checks)
+            self._go_on(table, self._where(table.keep(needed), found), needed, rest, checks)
             return
         triples = self._triples(table, atom, source)
         if triples is None:
@@ -227,8 +227,8 @@ class Evaluation:
         for value, rows in arrays.split(columns[variable]):
             if value not in source:
                 continue
-            part = {v: c[rows] for v, c in columns.items()}
-            count = len(part.pop(variable))
+            part = {v: c[rows] for v, c in columns.items() if v != variable}
+            count = len(columns[variable]) if isinstance(rows, slice) else len(rows)
             fixed = {**table.fixed, variable: U64(value)}
             if count <= ONE_BY_ONE:
                 few = part if near else self.arrays.fetch(part)
@@ -270,6 +270,7 @@ class Evaluation:
     ) -> Table:
         """With the rows of a relation; where nothing follows (`last`), some of them more than once if that costs less."""
         values = [table.value(a) for a in args]
+        table = table.keep(needed)
         bound = [i for i, v in enumerate(values) if v is not None]
         free = [i for i, v in enumerate(values) if v is None]
         if not free:

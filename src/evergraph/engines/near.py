@@ -2,6 +2,7 @@
 
     components whose relations are all small     closed here
     rules whose first relations are small        begun here, and gone on with on the device
+    what a constant says of predicates           looked up there, and begun with here
 
 In words: most components of a schedule are about the schema, some rows each, and so is what most other rules begin with. They
 are evaluated where that costs least, and what they derive goes to the device when a rule there reads it. Relations never
@@ -53,6 +54,7 @@ class Near:
         self.kernel = Kernel(Arrays(), values)
         self._derived: dict[int, Derived] = {}
         self._begun: dict[tuple[Any, ...], tuple[PlanRule, Sequence[Relation], Table]] = {}
+        self._looked_up: dict[tuple[Key, int, int], Relation] = {}
 
     def here(self, relation: Relation) -> Relation:
         """A relation on the host. Cost: its rows are carried over if they are not there yet."""
@@ -61,9 +63,12 @@ class Near:
     def ahead(self, rule: Evaluation, body: Body, checks: list[Check]) -> tuple[Table, Body, list[Check]]:
         """What small relations of a rule that hang together say, joined and checked here; and what there is left to do."""
         names, most = rule.kernel.names, rule.arrays.module.near // AHEAD
+        if names is not None and len(names):
+            return Table(1, {}, {}), body, checks
+        body = self._about_predicates(body, most)
         sizes = {i: source[atom.relation].count for i, (atom, source) in enumerate(body) if not atom.open}
         few = sorted((i for i, size in sizes.items() if size <= most), key=sizes.__getitem__)
-        if not few or (names is not None and len(names)):
+        if not few:
             return Table(1, {}, {}), body, checks
         bound = body[few[0]][0].variables
         for i in few * len(few):
@@ -76,6 +81,32 @@ class Near:
         table = self._beginning(rule, wanted, [body[i] for i in chosen], now, chosen)
         rule.kernel.examined += table.count
         return table, rest, later
+
+    def _about_predicates(self, body: Body, most: int) -> Body:
+        """The same body; an atom says of a predicate what a constant is, and reads a large relation: it reads these rows alone.
+
+        Relations of the predicates are read one by one, so that the host has to know them in any case.
+        """
+        predicates = {atom.relation for atom, _ in body if atom.open}
+        found = list(body)
+        for i, (atom, source) in enumerate(body):
+            if atom.open or len(atom.args) != 2 or source[atom.relation].count <= most:
+                continue
+            for place in (0, 1):
+                value = atom.args[place]
+                if isinstance(value, int) and atom.args[1 - place] in predicates:
+                    rows = self._picked(source[atom.relation], {(place, value)}, most)
+                    if rows is not None:
+                        found[i] = atom, {atom.relation: self._known((atom.relation, place, value), rows)}
+        return found
+
+    def _known(self, what: tuple[Key, int, int], rows: Relation) -> Relation:
+        """What was looked up last time, if these are its rows."""
+        before = self._looked_up.get(what)
+        if before is not None and before.same(rows):
+            return before
+        _remember(self._looked_up, what, rows)
+        return rows
 
     def _beginning(
         self, rule: Evaluation, wanted: frozenset[str], body: Body, checks: list[Check], chosen: tuple[int, ...]
@@ -165,7 +196,8 @@ class Near:
                 if len(row) > most:
                     return None
                 if len(row):
-                    words.append((module.host(module.swapped(row) if place else row),))
+                    row = module.host(row)
+                    words.append((host.module.swapped(row) if place else row,))
         return Relation(Run(host, 2, host.unique(words)))
 
     def _derive(self, fixpoint: Fixpoint, component: Component, given: Mapping[Key, Relation], full: bool) -> Derived:
