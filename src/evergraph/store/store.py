@@ -13,7 +13,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -41,6 +43,9 @@ from evergraph.store.write import by_shard, merge_small, write_changes
 
 SMALL_FILES = 32
 """A writer that leaves more small files than this at one shard, or in the dictionary, compacts the store."""
+
+WRITERS = min(4, os.cpu_count() or 1)
+"""Shards whose files are written at a time: to encode them takes most of a commit, and leaves Python to others."""
 
 
 class Store:
@@ -107,16 +112,18 @@ class Store:
     ) -> Snapshot:
         """The version after `base` with these changes of facts, counts, rules and names, and new terms.
 
-        With `anew`, all counts are given. Cost: the change; files that hold rows to drop are written anew.
+        With `anew`, all counts are given. Cost: the change, its shards side by side; files with rows to drop are written anew.
         """
         added: list[NewFile] = []
         removed: list[StoredFile] = []
-        with log.writes(self.path):
-            for shard, part in enumerate(by_shard(changed, info.shards)):
-                new, old = write_changes(self.path, shard, self._of_shard(base, shard), part)
+        with log.writes(self.path), ThreadPoolExecutor(WRITERS) as pool:
+            parts = enumerate(by_shard(changed, info.shards))
+            shards = [pool.submit(write_changes, self.path, n, self._of_shard(base, n), part) for n, part in parts if part]
+            others = write_terms(self.path, terms, info.terms - len(terms))
+            others += write_counts(self.path, 0 if base is None else base.version + 1, counts)
+            for new, old in (shard.result() for shard in shards):
                 added, removed = added + new, removed + old
-            added += write_terms(self.path, terms, info.terms - len(terms))
-            added += write_counts(self.path, 0 if base is None else base.version + 1, counts)
+            added += others
         if anew and base is not None:
             removed += base.files(COUNTS)
         return self.commit_files(base, info, added, removed, rules, names)

@@ -27,7 +27,7 @@ BOUNDS = {
     "close": "launches, then the device's memory",
     "compare": "the device's memory",
     "carry back": "the bus, and pages that the host gives for the first time",
-    "write": "encoding Parquet, one core",
+    "write": "encoding Parquet, four threads",
 }
 T = TypeVar("T")
 
