@@ -83,9 +83,10 @@ class Near:
         return table, rest, later
 
     def _about_predicates(self, body: Body, most: int) -> Body:
-        """The same body; an atom says of a predicate what a constant is, and reads a large relation: it reads these rows alone.
+        """The same body, where an atom of a large relation with a constant, and whose variable is a predicate of another atom,
+        as in `[?p, rdf:type, owl:TransitiveProperty]`, reads the rows with that constant alone, on the host.
 
-        Relations of the predicates are read one by one, so that the host has to know them in any case.
+        Predicates are taken one by one, so that the host has to know them in any case. Cost: two searches and a transfer each.
         """
         predicates = {atom.relation for atom, _ in body if atom.open}
         found = list(body)

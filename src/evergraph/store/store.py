@@ -43,7 +43,6 @@ from evergraph.store.write import by_shard, merge_small, write_changes
 
 SMALL_FILES = 32
 """A writer that leaves more small files than this at one shard, or in the dictionary, compacts the store."""
-
 WRITERS = min(4, os.cpu_count() or 1)
 """Shards whose files are written at a time: to encode them takes most of a commit, and leaves Python to others."""
 
