@@ -244,6 +244,16 @@ def test_a_lock_that_cannot_be_given_back_leaves_nobody_waiting(algorithm: str) 
     assert ticket.status == "settled" and kg.submit(insert="p(2) .").wait(WAIT) and kg.counts()["s"] == 3
 
 
+def test_a_thread_that_fails_where_nobody_waits_goes_on() -> None:
+    """The lock cannot be given back after an update whose input was wrong, and which has been told so already."""
+    kg = layers()
+    with broken(kg._submissions._closing, "close", OSError("no")):
+        ticket = kg.submit(insert="<http://ex/oops")
+        ticket.end(WAIT)
+        assert ticket.status == "failed" and isinstance(ticket.error, UserError)
+        assert kg.submit(insert="p(2) .").wait(WAIT) and kg.counts()["s"] == 2
+
+
 # -- another writer ----------------------------------------------------------------------------------------------------
 
 

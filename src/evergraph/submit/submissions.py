@@ -151,9 +151,16 @@ class Submissions:
     # -- working it off ----------------------------------------------------------------------------------------------
 
     def _work(self, graph: Submitting) -> None:
-        """Until nothing has come for a while. The graph stays as long."""
+        """Until nothing has come for a while. The graph stays as long.
+
+        What nobody foresaw fails the update that is next, so that no error is met for ever, and leaves no lock behind.
+        """
         while True:
-            more = self.advance()
+            try:
+                more = self.advance()
+            except BaseException as error:
+                more = True
+                self._fail(error, list(self._queue)[:1])
             with self._lock:
                 self._answer()
                 if more or self._queue:
