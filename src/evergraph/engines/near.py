@@ -27,7 +27,8 @@ from evergraph.plan.schedule import Component
 if TYPE_CHECKING:
     from evergraph.engines.fixpoint import Fixpoint
 
-
+Constant = tuple[int, int]
+"""A place among arguments, and the id that stands there."""
 MOST = 1024
 """Of so many components at most, and of so many beginnings of rules, is known what they derived."""
 AHEAD = 8
@@ -54,7 +55,7 @@ class Near:
         self.kernel = Kernel(Arrays(), values)
         self._derived: dict[int, Derived] = {}
         self._begun: dict[tuple[Any, ...], tuple[PlanRule, Sequence[Relation], Table]] = {}
-        self._looked_up: dict[tuple[Key, int, int], Relation] = {}
+        self._looked_up: dict[tuple[Key, frozenset[Constant]], Relation] = {}
 
     def here(self, relation: Relation) -> Relation:
         """A relation on the host. Cost: its rows are carried over if they are not there yet."""
@@ -96,18 +97,10 @@ class Near:
             for place in (0, 1):
                 value = atom.args[place]
                 if isinstance(value, int) and atom.args[1 - place] in predicates:
-                    rows = self._picked(source[atom.relation], {(place, value)}, most)
+                    rows = self._picked(atom.relation, source[atom.relation], {(place, value)}, most)
                     if rows is not None:
-                        found[i] = atom, {atom.relation: self._known((atom.relation, place, value), rows)}
+                        found[i] = atom, {atom.relation: rows}
         return found
-
-    def _known(self, what: tuple[Key, int, int], rows: Relation) -> Relation:
-        """What was looked up last time, if these are its rows."""
-        before = self._looked_up.get(what)
-        if before is not None and before.same(rows):
-            return before
-        _remember(self._looked_up, what, rows)
-        return rows
 
     def _beginning(
         self, rule: Evaluation, wanted: frozenset[str], body: Body, checks: list[Check], chosen: tuple[int, ...]
@@ -136,7 +129,7 @@ class Near:
         last = self._derived.get(id(component)) if full else None
         if last is not None and last.component is not component:
             last = None
-        given = self._read(fixpoint, component, full, last.given if last is not None else {})
+        given = self._read(fixpoint, component, full)
         if given is None:
             return False
         if last is not None and all(alike(given.get(key), last.given.get(key)) for key in given.keys() | last.given.keys()):
@@ -155,16 +148,14 @@ class Near:
         fixpoint.kernel.examined += derived.examined
         return True
 
-    def _read(
-        self, fixpoint: Fixpoint, component: Component, full: bool, last: Mapping[Key, Relation]
-    ) -> dict[Key, Relation] | None:
+    def _read(self, fixpoint: Fixpoint, component: Component, full: bool) -> dict[Key, Relation] | None:
         """What a component reads, if that is little and all names stand for themselves: small relations and, of large ones,
-        what constants pick out. Where that is what it was last time, it is that."""
+        what constants pick out."""
         names, most = fixpoint.kernel.names, fixpoint.arrays.module.near
         if names is not None and len(names):
             return None
         given: dict[Key, Relation] = {}
-        picked: dict[Key, set[tuple[int, int]]] = {}
+        picked: dict[Key, set[Constant]] = {}
         for task in component.tasks:
             for atom in (task.rule.head, *task.rule.body, *task.rule.negated):
                 if atom.open:
@@ -180,15 +171,17 @@ class Near:
                     return None
                 picked.setdefault(atom.relation, set()).add(constants[-1])
         for key, some in picked.items():
-            found = self._picked(fixpoint.relations[key], some, most)
+            found = self._picked(key, fixpoint.relations[key], some, most)
             if found is None:
                 return None
-            before = last.get(key)
-            given[key] = before if before is not None and self.here(before).same(found) else found
+            given[key] = found
         return given
 
-    def _picked(self, relation: Relation, constants: set[tuple[int, int]], most: int) -> Relation | None:
-        """The pairs with one of these constants in its place, on the host; None if they are many. Cost: two searches each."""
+    def _picked(self, key: Key, relation: Relation, constants: set[Constant], most: int) -> Relation | None:
+        """The pairs with one of these constants in its place, on the host; None if they are many. Cost: two searches each.
+
+        Where they are what they were last time, it is the same relation, so that what was made of it is known.
+        """
         module, host = relation.base.arrays.module, self.kernel.arrays
         words = [host.empty(2)]
         for place, value in constants:
@@ -199,7 +192,12 @@ class Near:
                 if len(row):
                     row = module.host(row)
                     words.append((host.module.swapped(row) if place else row,))
-        return Relation(Run(host, 2, host.unique(words)))
+        found, asked = Relation(Run(host, 2, host.unique(words))), (key, frozenset(constants))
+        before = self._looked_up.get(asked)
+        if before is not None and before.same(found):
+            return before
+        _remember(self._looked_up, asked, found)
+        return found
 
     def _derive(self, fixpoint: Fixpoint, component: Component, given: Mapping[Key, Relation], full: bool) -> Derived:
         host, device, mirror = self.kernel.arrays, fixpoint.arrays, self.mirror
